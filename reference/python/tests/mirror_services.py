@@ -92,7 +92,9 @@ class RowService(Destination):
             raise ConnectionError(behaviour)
 
 
-def write_steps(directory: Path, losses: Sequence[float | None], *, seconds: float = 1.0, ending: str | None) -> Path:
+def write_steps(
+    directory: Path, losses: Sequence[float | None], *, seconds: float = 1.0, ending: str | None = None
+) -> Path:
     """Write a run with a step for each of *losses*, *seconds* apart; without *ending* it stays torn."""
     lines: list[dict[str, Any]] = [
         {

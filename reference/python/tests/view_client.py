@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import struct
+import tempfile
 import threading
 import time
 from array import array
@@ -141,10 +142,11 @@ def _columns(header: dict[str, Any], data: bytes) -> dict[str, array[float]]:
 
 
 @contextmanager
-def served(root: Path | Sequence[str], cache: Path, **options: Any) -> Iterator[Client]:
-    """Serve the runs below *root*, or below each of several, until the end of the block."""
+def served(root: Path | Sequence[str], cache: Path | None = None, **options: Any) -> Iterator[Client]:
+    """Serve the runs below *root*, or below each of several, until the end of the block; *cache* is left at its end."""
     roots = root if isinstance(root, list) else [str(root)]
-    catalog = LiveRuns(*roots, store=CurveStore(str(cache)))
+    made = tempfile.TemporaryDirectory()
+    catalog = LiveRuns(*roots, store=CurveStore(str(cache or made.name)))
     catalog.start()
     server = ViewServer(catalog, **options)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -156,3 +158,4 @@ def served(root: Path | Sequence[str], cache: Path, **options: Any) -> Iterator[
         thread.join()
         server.close()
         catalog.close()
+        made.cleanup()

@@ -73,10 +73,10 @@ def watches() -> Iterator[list[Watch]]:
     assert [] == [trouble for watch in some for trouble in watch.troubles]
 
 
-def test_viewer_over_its_server(browser: Browser, root: Path, tmp_path: Path, watches: list[Watch]) -> None:
+def test_viewer_over_its_server(browser: Browser, root: Path, watches: list[Watch]) -> None:
     """Every view of `toyspec view` shows the markup as text."""
     with ExitStack() as stack:
-        client = stack.enter_context(served(root, tmp_path / "cache"))
+        client = stack.enter_context(served(root))
         runs = list(client.settled_rows())
         assert 2 == len(runs)
         watches.append(Watch(browser, f"http://127.0.0.1:{client.server.port}/"))

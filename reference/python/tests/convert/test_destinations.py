@@ -37,14 +37,14 @@ def event_file(directory: Path) -> Path:
 def test_tensorboard_file_has_each_row_once_wherever_it_was_cut(tmp_path: Path) -> None:
     """After a kill between writing and acknowledging, with half a record more or less, the bytes are the same."""
     chance = random.Random(7)
-    whole = write_steps(tmp_path / "whole" / "a", [float(at) for at in range(60)], ending="completed")
+    whole = write_steps(tmp_path / "whole" / "a", range(60), ending="completed")
     mirror = Mirror(to="tensorboard", into=str(tmp_path / "tb"))
     mirror_run(whole, mirror, timing=FAST)
     expected = event_file(tmp_path / "tb").read_bytes()
     run, into = tmp_path / "b" / "a", tmp_path / "tb2"
     mirror = Mirror(to="tensorboard", into=str(into))
     for count in range(10, 70, 10):
-        write_steps(run, [float(at) for at in range(count)], ending="completed" if count == 60 else None)
+        write_steps(run, range(count), ending="completed" if count == 60 else None)
         before = sorted((run.parent / ".mirrors").glob("*.json"))
         held = before[0].read_bytes() if before else None
         mirror_run(run, mirror, timing=FAST)
@@ -100,7 +100,7 @@ def test_wandb_counts_rows_and_draws_over_the_step(tmp_path: Path, monkeypatch: 
     """Its own step is the number of the row, so what it has already is not sent again after a lost state."""
     fake = use_wandb(tmp_path, monkeypatch)
     mirror = Mirror(to="wandb", project="p")
-    run = write_steps(tmp_path / "a", LOSSES, ending=None)
+    run = write_steps(tmp_path / "a", LOSSES)
     mirror_run(run, mirror, timing=FAST)
     for path in (tmp_path / ".mirrors").glob("*.json"):
         path.unlink()

@@ -40,6 +40,11 @@ def use(service: RowService, monkeypatch: pytest.MonkeyPatch) -> RowService:
     return service
 
 
+def sent(run: Path, mirror: Mirror = ALL, **options: Any) -> str:
+    """Send the rows of a run that are due and return what came of it."""
+    return mirror_run(run, mirror, timing=FAST, **options)
+
+
 def lines(service: RowService) -> list[int]:
     """Return the line of each row with a value that the service has, in the order in which they came."""
     return [row["line"] for row in service.rows if row["values"]]
@@ -55,25 +60,25 @@ def test_run_that_has_ended_is_sent_whole(service: RowService, tmp_path: Path) -
     """Every row and the end arrive, and a second backfill sends nothing."""
     run = write_steps(tmp_path / "a", [3.0, None, 1.0], ending="completed")
     for _ in range(2):
-        assert "ended" == mirror_run(run, ALL, timing=FAST)
+        assert "ended" == sent(run)
     assert [{"loss": 3.0}, {"loss": None}, {"loss": 1.0}, {}] == [row["values"] for row in service.rows]
     assert ["completed"] == service.endings
     assert (4, True) == (state(run)["rows"], state(run)["ended"])
     with (run / "events.jsonl").open("ab") as file:
         file.write(b'{"kind":"run_resume","t":9.0,"from_step":3}\n{"kind":"run_end","t":9.0,"reason":"errored"}\n')
-    assert "ended" == mirror_run(run, ALL, timing=FAST)
+    assert "ended" == sent(run)
     assert ["completed", "errored"] == service.endings
 
 
 def test_torn_run_is_sent_as_far_as_it_is(service: RowService, tmp_path: Path) -> None:
     """What is committed is sent; what the run writes when it goes on is sent by the next call, and nothing again."""
-    run = write_steps(tmp_path / "a", [3.0, 2.0], ending=None)
+    run = write_steps(tmp_path / "a", [3.0, 2.0])
     with (run / "events.jsonl").open("ab") as file:
         file.write(b'{"kind":"step","t":3.0,"st')
-    assert "sent" == mirror_run(run, ALL, timing=FAST)
+    assert "sent" == sent(run)
     assert ([2, 3], []) == (lines(service), service.endings)
     write_steps(run, [3.0, 2.0, 1.0], ending="errored")
-    assert "ended" == mirror_run(run, ALL, timing=FAST)
+    assert "ended" == sent(run)
     assert ([2, 3, 4], ["errored"]) == (lines(service), service.endings)
 
 
@@ -92,12 +97,12 @@ def test_every_row_arrives_once_whatever_the_service_does(
     count: int,
 ) -> None:
     """Refusals, lost answers and half kept batches leave neither a hole nor a double."""
-    run = write_steps(tmp_path_factory.mktemp("r") / "a", [float(at) for at in range(count)], ending="completed")
+    run = write_steps(tmp_path_factory.mktemp("r") / "a", range(count), ending="completed")
     mirror = Mirror(to="wandb", patience=300.0, select=Selecting(every=every))
     with pytest.MonkeyPatch.context() as patch:
         service = use(RowService(knowledge, behaviours), patch)
         patch.setattr("toyspec.convert.mirrors.mirroring.BATCH", 7)
-        outcomes = [mirror_run(run, mirror, timing=FAST) for _ in range(2)]
+        outcomes = [sent(run, mirror) for _ in range(2)]
     assert ["ended", "ended"] == outcomes
     assert [step + 1 for step in range(1, count + 1) if step % every == 0] == lines(service)
     account = state(run)["account"]
@@ -107,28 +112,28 @@ def test_every_row_arrives_once_whatever_the_service_does(
 
 def test_rows_that_the_service_has_lost_are_sent_again(service: RowService, tmp_path: Path) -> None:
     """A service that counts fewer rows than it has acknowledged gets the others from the start of the gap."""
-    run = write_steps(tmp_path / "a", [float(at) for at in range(30)], ending=None)
-    mirror_run(run, ALL, timing=FAST)
+    run = write_steps(tmp_path / "a", range(30))
+    sent(run)
     del service.kept[10:]
-    write_steps(run, [float(at) for at in range(31)], ending="completed")
-    mirror_run(run, ALL, timing=FAST)
+    write_steps(run, range(31), ending="completed")
+    sent(run)
     assert list(range(2, 33)) == lines(service)
 
 
 def test_service_that_loses_rows_each_time_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only rows that it never had before renew the patience, and a rewind does not."""
-    run = write_steps(tmp_path / "a", [float(at) for at in range(5)], ending="completed")
+    run = write_steps(tmp_path / "a", range(5), ending="completed")
     behaviours: list[Behaviour] = ["good", "loses all and fails"]
     use(RowService(behaviours=behaviours * 1000), monkeypatch)
     monkeypatch.setattr("toyspec.convert.mirrors.mirroring.BATCH", 2)
-    assert "abandoned" == mirror_run(run, ALL, timing=FAST)
+    assert "abandoned" == sent(run)
 
 
 def test_what_a_service_takes_after_it_lost_rows_renews_the_patience(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each attempt brings a row more than all before, so the mirror goes on, however long they take together."""
-    run = write_steps(tmp_path / "a", [float(at) for at in range(8)], ending="completed")
+    run = write_steps(tmp_path / "a", range(8), ending="completed")
     good: list[Behaviour] = ["good"]
     service = RowService(behaviours=[each for count in range(1, 9) for each in (*good * count, "loses all and fails")])
     use(service, monkeypatch)
@@ -146,18 +151,16 @@ def test_service_that_is_away_costs_patience_and_one_message(
     run = write_steps(tmp_path / "a", [3.0, 2.0], ending="completed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(service, "open", MagicMock(side_effect=ConnectionError("away")))
-        assert "abandoned" == mirror_run(run, ALL, timing=FAST)
+        assert "abandoned" == sent(run)
     assert 1 == capsys.readouterr().err.count("wandb failed (ConnectionError")
-    assert "ended" == mirror_run(run, ALL, timing=FAST)
+    assert "ended" == sent(run)
     assert [2, 3] == lines(service)
 
 
 def test_run_is_followed_while_it_is_written(service: RowService, tmp_path: Path) -> None:
     """Rows arrive before the run has ended, and the mirror ends with it."""
     outcomes = []
-    follower = threading.Thread(
-        target=lambda: outcomes.append(mirror_run(tmp_path / "a", ALL, until="end", timing=FAST)), daemon=True
-    )
+    follower = threading.Thread(target=lambda: outcomes.append(sent(tmp_path / "a", until="end")), daemon=True)
     follower.start()
     with toyspec.start_run(tmp_path, run_id="a") as run:
         run.step(loss=2.5)
@@ -172,27 +175,26 @@ def test_run_is_followed_while_it_is_written(service: RowService, tmp_path: Path
 
 def test_other_choice_holds_from_then_on(service: RowService, tmp_path: Path) -> None:
     """A row has the number of its record, so that a later choice sends nothing twice; it is kept for later calls."""
-    run = write_steps(tmp_path / "a", [float(at) for at in range(6)], ending=None)
-    mirror_run(run, Mirror(to="wandb", select=Selecting(every=3)), timing=FAST)
-    write_steps(run, [float(at) for at in range(10)], ending=None)
-    mirror_run(run, Mirror(to="wandb", select=Selecting(every=2)), timing=FAST)
-    write_steps(run, [float(at) for at in range(14)], ending="completed")
-    mirror_run(run, ALL, timing=FAST)
+    run = write_steps(tmp_path / "a", range(6))
+    sent(run, Mirror(to="wandb", select=Selecting(every=3)))
+    write_steps(run, range(10))
+    sent(run, Mirror(to="wandb", select=Selecting(every=2)))
+    write_steps(run, range(14), ending="completed")
+    sent(run)
     assert [line - 1 for line in lines(service)] == [3, 6, 8, 10, 12, 14]
 
 
 def test_two_mirrors_at_once_are_refused(service: RowService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one says who is there; another destination is another state."""
-    run = write_steps(tmp_path / "a", [1.0], ending=None)
+    run = write_steps(tmp_path / "a", [1.0])
     over = threading.Event()
-    options = {"until": "end", "over": over, "timing": FAST}
-    first = threading.Thread(target=mirror_run, args=(run, ALL), kwargs=options, daemon=True)
+    first = threading.Thread(target=sent, args=(run,), kwargs={"until": "end", "over": over}, daemon=True)
     first.start()
     deadline = time.monotonic() + 300
     while not service.rows and time.monotonic() < deadline:
         time.sleep(0.01)
     with pytest.raises(toyspec.MirrorBusyError, match="another process mirrors this run to wandb"):
-        mirror_run(run, ALL, timing=FAST)
+        sent(run)
     over.set()
     first.join(300)
 
@@ -202,18 +204,18 @@ def test_another_run_at_the_same_path_is_another_run(service: RowService, tmp_pa
     for loss in (1.0, 2.0):
         with toyspec.start_run(tmp_path, run_id="a", config={"loss": loss}) as run:
             run.step(loss=loss)
-        mirror_run(tmp_path / "a", ALL, timing=FAST)
+        sent(tmp_path / "a")
     assert [{"loss": 1.0}, {"loss": 2.0}] == [row["values"] for row in service.rows if row["values"]]
 
 
 def test_state_file_that_is_damaged_is_refused(service: RowService, tmp_path: Path) -> None:
     """Nothing is sent, since what was sent is not known; the message says what to do."""
     run = write_steps(tmp_path / "a", [1.0], ending="completed")
-    mirror_run(run, ALL, timing=FAST)
+    sent(run)
     (path,) = (tmp_path / ".mirrors").glob("*.json")
     path.write_text("{")
     with pytest.raises(toyspec.ToyspecError, match="delete it to send the whole run again"):
-        mirror_run(run, ALL, timing=FAST)
+        sent(run)
 
 
 KILLED = """
@@ -241,7 +243,7 @@ def test_mirror_killed_at_any_moment_sends_every_row_once(knowledge: Knowledge, 
     command = [sys.executable, "-c", KILLED, str(run), knowledge, str(kept), every]
     for count in range(100, 600, 100):
         is_last = count == 500
-        write_steps(run, [float(at) for at in range(count)], seconds=0.5, ending="completed" if is_last else None)
+        write_steps(run, range(count), seconds=0.5, ending="completed" if is_last else None)
         there = kept.stat().st_size if kept.exists() else 0
         with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None

@@ -6,16 +6,16 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property_examples import examples
 from strategies import kinds, records, streams
-from toyspec.core.checker import CheckOptions, check_bytes, open_checker, stream_checker
+from toyspec.core.checker import CheckOptions, check_bytes, open_checker
 from toyspec.core.checker.checking import Checker
-from toyspec.core.checker.collecting import Lines, RecordFinding
+from toyspec.core.checker.collecting import RecordFinding
 from toyspec.core.checker.record_rules import RecordValidator
-from toyspec.core.checker.stream_checker import BlockProof, StreamChecker
+from toyspec.core.checker.stream_checker import StreamChecker
 from toyspec.core.findings import FileReport, Profile
 from toyspec.core.format.date_times import is_date_time
 from toyspec.core.format.decoding import take_integers
@@ -75,37 +75,6 @@ def test_any_chunking_gives_one_report(profile: str) -> None:
         whole = check_bytes(data, dialect=None)
         for checker in (StreamChecker("-"), open_checker("-", CheckOptions(dialect=None))):
             assert whole == chunked(checker, data, cuts)
-
-    same()
-
-
-_CLOCKS = b"".join(
-    b'{"step":%d,"wall_time_ms":%d,"loss":0.0,"grad_norm":0.0,"throughput_samples_per_sec":0.0}\n' % (step, wall)
-    for step, wall in [(0, 2**53 + 1), (1, 2**53), (2, 0)]
-)
-"""Clocks beyond the safe integers: a number field holds a float, so the second one does not go back."""
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_proof_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The exact path alone gives the same report as with the proof of blocks before it."""
-    # The engine proves no blocks.
-    monkeypatch.setenv("TOYSPEC_ENGINE", "python")
-
-    def unproven(_: BlockProof, lines: Lines) -> tuple[list[Any], list[int]]:
-        return [None] * len(lines.data), list(range(len(lines.data)))
-
-    @settings(max_examples=examples(120), deadline=None)
-    @given(streams(profile))
-    @example(_CLOCKS)
-    def same(data: bytes) -> None:
-        fast = check_bytes(data, dialect=None)
-        with monkeypatch.context() as patch:
-            patch.setattr(BlockProof, "block", unproven)
-            patch.setattr(BlockProof, "fits", lambda *_: False)
-            patch.setattr(stream_checker, "decode_plain", lambda _: None)
-            exact = check_bytes(data, dialect=None)
-        assert exact == fast
 
     same()
 

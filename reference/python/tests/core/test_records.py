@@ -30,43 +30,43 @@ def records_of(*lines: dict[str, Any]) -> list[Record]:
 
 
 def record(line: dict[str, Any], first: dict[str, Any] = START) -> Record:
-    """Return the record of *line*, after the *first* of a stream."""
-    return records_of(first, line)[1]
+    """Return the record of *line*, after the *first* of a stream; without a time of its own, a second later."""
+    return records_of(first, {"t": 1.0, **line} if first is START else line)[1]
 
 
 @pytest.mark.parametrize(
     ("line", "values"),
     [
-        ({"kind": "step", "t": 1, "step": 1, "loss": 2.5, "layer": 3, "extra": {"acc": 1}}, {"loss": 2.5, "acc": 1}),
-        ({"kind": "step", "t": 1, "step": 1, "loss": 2, "extra": {"loss": 3}}, {"loss": 2, "extra/loss": 3}),
-        ({"kind": "step", "t": 1, "step": 1, "loss": None, "extra": {"s": "x", "b": True}}, {"loss": None, "b": 1.0}),
-        ({"kind": "step", "t": 1, "step": 1, "own": {"a": [1, False]}}, {"own/a/0": 1, "own/a/1": 0.0}),
-        ({"kind": "scalars", "t": 1, "values": {"a": 1, "b": None, "c": "x"}}, {"a": 1, "b": None}),
-        ({"kind": "scalars", "t": 1, "values": 7}, {}),
-        ({"kind": "eval", "t": 1, "name": "val", "loss": 2, "extra": {"f1": 0.5}}, {"val/loss": 2, "val/f1": 0.5}),
-        ({"kind": "eval", "t": 1, "name": "v", "extra": {"a": {"b": {"c": True}, "d": [1, None]}, "e": [1, "x"]}},
+        ({"kind": "step", "step": 1, "loss": 2.5, "layer": 3, "extra": {"acc": 1}}, {"loss": 2.5, "acc": 1}),
+        ({"kind": "step", "step": 1, "loss": 2, "extra": {"loss": 3}}, {"loss": 2, "extra/loss": 3}),
+        ({"kind": "step", "step": 1, "loss": None, "extra": {"s": "x", "b": True}}, {"loss": None, "b": 1.0}),
+        ({"kind": "step", "step": 1, "own": {"a": [1, False]}}, {"own/a/0": 1, "own/a/1": 0.0}),
+        ({"kind": "scalars", "values": {"a": 1, "b": None, "c": "x"}}, {"a": 1, "b": None}),
+        ({"kind": "scalars", "values": 7}, {}),
+        ({"kind": "eval", "name": "val", "loss": 2, "extra": {"f1": 0.5}}, {"val/loss": 2, "val/f1": 0.5}),
+        ({"kind": "eval", "name": "v", "extra": {"a": {"b": {"c": True}, "d": [1, None]}, "e": [1, "x"]}},
          {"v/a/b/c": 1.0, "v/a/d/0": 1, "v/a/d/1": None}),
-        ({"kind": "eval", "t": 1, "name": "v", "loss": 1, "extra": {"a": [2], "a/0": 3, "loss": 4}},
+        ({"kind": "eval", "name": "v", "loss": 1, "extra": {"a": [2], "a/0": 3, "loss": 4}},
          {"v/loss": 1, "v/a/0": 3, "v/extra/loss": 4, "v/extra/a/0": 2}),
-        ({"kind": "eval", "t": 1, "name": "v", "extra": {"many": [1] * 257, "nested": [[1]]}}, {}),
-        ({"kind": "eval", "t": 1, "loss": 2}, {}),
-        ({"kind": "system", "t": 1, "memory_used_bytes": 9, "extra": {"gpu": 1}},
+        ({"kind": "eval", "name": "v", "extra": {"many": [1] * 257, "nested": [[1]]}}, {}),
+        ({"kind": "eval", "loss": 2}, {}),
+        ({"kind": "system", "memory_used_bytes": 9, "extra": {"gpu": 1}},
          {"system/memory_used_bytes": 9, "system/gpu": 1}),
-        ({"kind": "grad", "t": 1, "step": 1, "param": "wte", "head": 2, "l2": None}, {"grad/wte/head2/l2": None}),
-        ({"kind": "tap", "t": 1, "step": 1, "region": "attn", "layer": 0, "l2": 1, "per_head_l2": [3, None, "x"]},
+        ({"kind": "grad", "step": 1, "param": "wte", "head": 2, "l2": None}, {"grad/wte/head2/l2": None}),
+        ({"kind": "tap", "step": 1, "region": "attn", "layer": 0, "l2": 1, "per_head_l2": [3, None, "x"]},
          {"tap/attn/layer0/l2": 1, "tap/attn/layer0/per_head_l2/0": 3, "tap/attn/layer0/per_head_l2/1": None}),
-        ({"kind": "drift", "t": 1, "step": 1, "param": "tok", "token_id": 17, "cos_to_init": 1},
+        ({"kind": "drift", "step": 1, "param": "tok", "token_id": 17, "cos_to_init": 1},
          {"drift/tok/token_id17/cos_to_init": 1}),
-        ({"kind": "align", "t": 1, "step": 1, "li": 0, "wi": 2, "cos": 0.5}, {"align/li0/wi2/cos": 0.5}),
-        ({"kind": "align", "t": 1, "step": 1, "w": "q", "cos": 0.5}, {"align/q/cos": 0.5}),
-        ({"kind": "align", "t": 1, "step": 1, "cos": 0.5}, {"align/cos": 0.5}),
-        ({"kind": "compare", "t": 1, "step": 1, "ppl_ratio": 1.5}, {"compare/ppl_ratio": 1.5}),
-        ({"kind": "rollout", "t": 1, "step": 1, "reward": 2, "none": None, "a": {"b": 3}, "list": [1]},
+        ({"kind": "align", "step": 1, "li": 0, "wi": 2, "cos": 0.5}, {"align/li0/wi2/cos": 0.5}),
+        ({"kind": "align", "step": 1, "w": "q", "cos": 0.5}, {"align/q/cos": 0.5}),
+        ({"kind": "align", "step": 1, "cos": 0.5}, {"align/cos": 0.5}),
+        ({"kind": "compare", "step": 1, "ppl_ratio": 1.5}, {"compare/ppl_ratio": 1.5}),
+        ({"kind": "rollout", "step": 1, "reward": 2, "none": None, "a": {"b": 3}, "list": [1]},
          {"rollout/reward": 2, "rollout/a/b": 3, "rollout/list/0": 1}),
-        ({"kind": "rollout", "t": 1, "step": 1, "won": True, "none": None, "nonfinite": {"none": "x"}},
+        ({"kind": "rollout", "step": 1, "won": True, "none": None, "nonfinite": {"none": "x"}},
          {"rollout/won": 1.0}),
-        ({"kind": "note", "t": 1, "text": "", "number": 3}, {}),
-        ({"t": 1, "loss": 3}, {}),
+        ({"kind": "note", "text": "", "number": 3}, {}),
+        ({"loss": 3}, {}),
     ],
 )  # fmt: skip
 def test_events_have_their_numbers_as_values(line: dict[str, Any], values: dict[str, Any]) -> None:
@@ -89,27 +89,27 @@ def test_events_have_their_numbers_as_values(line: dict[str, Any], values: dict[
 )
 def test_nulls_are_what_the_record_says_they_were(line: dict[str, Any], name: str, value: float | None) -> None:
     """``nonfinite`` tells what a null was, and changes no number."""
-    assert repr(value) == repr(record({"t": 1.0, **line}).values[name])
+    assert repr(value) == repr(record(line).values[name])
 
 
 @pytest.mark.parametrize(
     ("line", "texts"),
     [
-        ({"kind": "scalars", "t": 1, "values": {}, "texts": {"stage": "warm", "n": 1}}, {"stage": "warm"}),
-        ({"kind": "eval", "t": 1, "name": "v", "extra": {"grade": "A", "n": 1}}, {"v/grade": "A"}),
+        ({"kind": "scalars", "values": {}, "texts": {"stage": "warm", "n": 1}}, {"stage": "warm"}),
+        ({"kind": "eval", "name": "v", "extra": {"grade": "A", "n": 1}}, {"v/grade": "A"}),
         (
-            {"kind": "eval", "t": 1, "name": "v", "extra": {"a": [1, {"b": "é"}], "e": [], "o": {"x": {}, "s": "t"}}},
+            {"kind": "eval", "name": "v", "extra": {"a": [1, {"b": "é"}], "e": [], "o": {"x": {}, "s": "t"}}},
             {"v/a": '[1,{"b":"é"}]', "v/e": "[]", "v/o/x": "{}", "v/o/s": "t"},
         ),
         (
-            {"kind": "eval", "t": 1, "name": "v", "extra": {"a": [None, "x"]}, "nonfinite": {"extra/a/0": "-inf"}},
+            {"kind": "eval", "name": "v", "extra": {"a": [None, "x"]}, "nonfinite": {"extra/a/0": "-inf"}},
             {"v/a": '[-Infinity,"x"]'},
         ),
-        ({"kind": "rollout", "t": 1, "label": "x", "a": {"b": "y"}}, {"rollout/label": "x", "rollout/a/b": "y"}),
-        ({"kind": "compare", "t": 1, "verdict": "better", "own": "x"}, {"compare/own": "x"}),
-        ({"kind": "step", "t": 1, "step": 1, "own": "x"}, {"own": "x"}),
-        ({"kind": "note", "t": 1, "text": "x"}, {}),
-        ({"kind": "scalars", "t": 1, "values": {}, "texts": "x"}, {}),
+        ({"kind": "rollout", "label": "x", "a": {"b": "y"}}, {"rollout/label": "x", "rollout/a/b": "y"}),
+        ({"kind": "compare", "verdict": "better", "own": "x"}, {"compare/own": "x"}),
+        ({"kind": "step", "step": 1, "own": "x"}, {"own": "x"}),
+        ({"kind": "note", "text": "x"}, {}),
+        ({"kind": "scalars", "values": {}, "texts": "x"}, {}),
     ],
 )
 def test_texts_are_found_by_name(line: dict[str, Any], texts: dict[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -59,45 +60,36 @@ def test_planted_defects_are_found_at_their_step(tmp_path: Path) -> None:
     assert named >= LEAST_NAMED
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "expected"),
-    [
-        pytest.param([(1, {"x": 1.0})], [(1, {"x": 1.0})], [], id="equal"),
-        pytest.param(
-            [(1, {"x": 1.0}), (2, {"x": 3.0})], [(1, {"x": 1.0}), (2, {"x": 4.0})], [("x", 2, "value")], id="value"
-        ),
-        pytest.param([(1, {"x": 1.0}), (2, {"x": 3.0})], [(1, {"x": 1.0})], [("x", 2, "step")], id="missing step"),
-        pytest.param([(1, {"x": 1.0})], [(1, {"x": 1.0}), (5, {"x": 1.0})], [("x", 5, "step")], id="extra step"),
-        pytest.param(
-            [(1, {"x": 1.0}), (2, {"x": 1.0}), (3, {"x": 1.0})],
-            [(1, {"x": 1.0}), (3, {"x": 1.0})],
-            [("x", 2, "step")],
-            id="missing step between",
-        ),
-        pytest.param(
-            [(1, {"x": 1.0}), (2, {"x": 1.0})],
-            [(1, {"x": 1.0, "y": 2.0}), (2, {"x": 2.0})],
-            [("x", 2, "value"), ("y", 1, "metric")],
-            id="extra metric",
-        ),
-        pytest.param(
-            [(1, {"x": float("nan")}), (2, {"x": float("inf")})],
-            [(1, {"x": float("nan")}), (2, {"x": float("-inf")})],
-            [("x", 2, "value")],
-            id="not finite",
-        ),
-        pytest.param([(1, {"x": 0.0})], [(1, {"x": -0.0})], [], id="zeros"),
-        pytest.param([(1, {"x": 1.0, "s": "a"})], [(1, {"x": 1.0, "s": "b"})], [("s", 1, "value")], id="text"),
-        pytest.param([(1, {"x": 1.0, "n": 8})], [(1, {"x": 1.0, "n": 9})], [("n", 1, "value")], id="integer"),
-        pytest.param(
-            [(1, {"x": 1.0, "a": 1.0}), (2, {"x": 2.0, "a": 2.0})],
-            [(1, {"x": 1.0, "a": 1.5}), (2, {"x": 2.5, "a": 2.5})],
-            [("a", 1, "value"), ("x", 2, "value")],
-            id="in the order of steps",
-        ),
-        pytest.param([(1, {"x": 1.0, "step_ms": 3.0})], [(1, {"x": 1.0, "step_ms": 4.0})], [], id="time"),
-    ],
-)  # fmt: skip
+def curve(*values: float) -> list[tuple[int, Values]]:
+    """Return steps from 1 that log a metric."""
+    return [(step, {"x": value}) for step, value in enumerate(values, 1)]
+
+
+PAIRS: dict[str, tuple[Any, Any, list[tuple[str, int, str]]]] = {
+    "equal": (curve(1.0), curve(1.0), []),
+    "value": (curve(1.0, 3.0), curve(1.0, 4.0), [("x", 2, "value")]),
+    "missing step": (curve(1.0, 3.0), curve(1.0), [("x", 2, "step")]),
+    "extra step": (curve(1.0), [*curve(1.0), (5, {"x": 1.0})], [("x", 5, "step")]),
+    "missing step between": (curve(1.0, 1.0, 1.0), [*curve(1.0), (3, {"x": 1.0})], [("x", 2, "step")]),
+    "extra metric": (
+        curve(1.0, 1.0),
+        [(1, {"x": 1.0, "y": 2.0}), (2, {"x": 2.0})],
+        [("x", 2, "value"), ("y", 1, "metric")],
+    ),
+    "not finite": (curve(nan, inf), curve(nan, -inf), [("x", 2, "value")]),
+    "zeros": (curve(0.0), curve(-0.0), []),
+    "text": ([(1, {"x": 1.0, "s": "a"})], [(1, {"x": 1.0, "s": "b"})], [("s", 1, "value")]),
+    "integer": ([(1, {"x": 1.0, "n": 8})], [(1, {"x": 1.0, "n": 9})], [("n", 1, "value")]),
+    "in the order of steps": (
+        [(1, {"x": 1.0, "a": 1.0}), (2, {"x": 2.0, "a": 2.0})],
+        [(1, {"x": 1.0, "a": 1.5}), (2, {"x": 2.5, "a": 2.5})],
+        [("a", 1, "value"), ("x", 2, "value")],
+    ),
+    "time": ([(1, {"x": 1.0, "step_ms": 3.0})], [(1, {"x": 1.0, "step_ms": 4.0})], []),
+}
+
+
+@pytest.mark.parametrize(("a", "b", "expected"), PAIRS.values(), ids=PAIRS)
 def test_first_difference_of_each_metric(tmp_path: Path, a: Any, b: Any, expected: list[tuple[str, int, str]]) -> None:
     """Values, steps and metrics that one run lacks differ; times do not count."""
     found = compared(logged(tmp_path, "a", a), logged(tmp_path, "b", b))
@@ -121,7 +113,7 @@ def test_first_difference_of_each_metric(tmp_path: Path, a: Any, b: Any, expecte
 def test_tolerances(tmp_path: Path, tolerance: Tolerance, *, is_equal: bool) -> None:
     """A bound that accepts a difference is enough; units in the last place are those of the narrower type."""
     above = 1.0 + 2.0**-23
-    pair = logged(tmp_path, "a", [(1, {"x": 1.0})]), logged(tmp_path, "b", [(1, {"x": above})])
+    pair = logged(tmp_path, "a", curve(1.0)), logged(tmp_path, "b", curve(above))
     found = compared(*pair, tolerance=tolerance)
     assert is_equal == (not found.partings)
     assert is_equal or (found.partings[0].ulp, found.partings[0].bits) == (1, 32)
@@ -131,11 +123,8 @@ def test_noise_of_seeds_is_accepted(tmp_path: Path) -> None:
     """What two seeds differ by is accepted; the first value beyond it is."""
 
     def run(name: str, shift: float, begin: int = 1000) -> Path:
-        return logged(
-            tmp_path,
-            name,
-            [(s, {"x": 10 / s + shift * (s % 3 - 1) + (1.0 if s >= begin else 0)}) for s in range(1, 101)],
-        )
+        values = (10 / s + shift * (s % 3 - 1) + (1.0 if s >= begin else 0) for s in range(1, 101))
+        return logged(tmp_path, name, curve(*values))
 
     a, c, b = run("a", 0.01), run("c", 0.02), run("b", -0.01, 77)
     assert compared(a, b).partings[0].step == 2
@@ -145,8 +134,8 @@ def test_noise_of_seeds_is_accepted(tmp_path: Path) -> None:
 
 def test_latest_attempts_are_compared(tmp_path: Path) -> None:
     """What a resumption superseded does not count, and the resumption is the reason."""
-    whole = logged(tmp_path, "a", [(step, {"x": 1.0 / step}) for step in range(1, 9)])
-    logged(tmp_path, "b", [(step, {"x": 1.0 / step if step < 5 else 9.0}) for step in range(1, 7)])
+    whole = logged(tmp_path, "a", curve(*(1.0 / step for step in range(1, 9))))
+    logged(tmp_path, "b", curve(*(1.0 / step if step < 5 else 9.0 for step in range(1, 7))))
     with toyspec.start_run(tmp_path, run_id="b", exist="resume", from_step=4, git=None) as run:
         for step in range(5, 9):
             run.log({"x": 1.0 / step if step < 7 else 2.0}, step=step)
@@ -241,7 +230,7 @@ def test_curves_are_copied_once() -> None:
 
 def test_runs_that_cannot_be_compared(tmp_path: Path) -> None:
     """Runs without a common metric are an error that says what to do, as is a path without a run."""
-    a, b = logged(tmp_path, "a", [(1, {"x": 1.0})]), logged(tmp_path, "b", [(1, {"y": 1.0})])
+    a, b = logged(tmp_path, "a", curve(1.0)), logged(tmp_path, "b", [(1, {"y": 1.0})])
     with pytest.raises(NotComparableError, match="no metric in common"):
         compared(a, b)
     with pytest.raises(NotComparableError, match="--metric"):

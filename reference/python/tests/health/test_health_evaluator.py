@@ -83,8 +83,8 @@ def test_log_is_checked_with_its_own_alerts_and_ranks(tmp_path: Path) -> None:
     assert 61 == next(alert.line for alert in found if alert.rule == "loss-not-finite")
 
 
-Said = tuple[str, float | None, float | None, float | None, float | None, int | None]
-"""Text, value, threshold, step, time and rank of an alert."""
+Said = tuple[Any, ...]
+"""Text, value, threshold, step and time of an alert; the time is left out where it is the step."""
 
 
 def _values(*values: float | None, metric: str = "loss", first: int = 1) -> Any:
@@ -135,67 +135,67 @@ SCENARIOS: dict[str, tuple[dict[str, Any], Callable[[HealthEvaluator], Iterable[
         {"type": "nonfinite"},
         _values(1, nan, inf, -inf, None, 10**400, 1, 1, 1, 1, 1.25, nan),
         [
-            ("loss is NaN", None, None, 2, 2.0, None),
-            ("recovered: loss is 1.25 again: 5 good values in a row", 1.25, None, 11, 11.0, None),
-            ("loss is NaN", None, None, 12, 12.0, None),
+            ("loss is NaN", None, None, 2),
+            ("recovered: loss is 1.25 again: 5 good values in a row", 1.25, None, 11),
+            ("loss is NaN", None, None, 12),
         ],
     ),
     "bound above": (
         {"type": "bound", "above": 3, "metric": "kl"},
         _values(3, 3.5, 2, 2, 2, 2, 3, metric="kl"),
         [
-            ("kl is 3.5, above 3", 3.5, 3.0, 2, 2.0, None),
-            ("recovered: kl is 3 again: 5 good values in a row", 3.0, None, 7, 7.0, None),
+            ("kl is 3.5, above 3", 3.5, 3.0, 2),
+            ("recovered: kl is 3 again: 5 good values in a row", 3.0, None, 7),
         ],
     ),
     "bound below, after a step": (
         {"type": "bound", "below": 0.5, "after_step": 3},
         _values(0, 0.5, 0.25),
         [
-            ("loss is 0.25, below 0.5", 0.25, 0.5, 3, 3.0, None),
+            ("loss is 0.25, below 0.5", 0.25, 0.5, 3),
         ],
     ),
     "bound twice": (
         {"type": "bound", "above": 3, "values": 2},
         _values(4, nan, 5, 2, 4, 6),
         [
-            ("loss is 5, above 3, 2 times in a row", 5.0, 3.0, 3, 3.0, None),
+            ("loss is 5, above 3, 2 times in a row", 5.0, 3.0, 3),
         ],
     ),
     "bound of the pace": (
         {"type": "bound", "metric": "@pace", "above": 2},
         _paced(1, 1, 1, 3, 1),
         [
-            ("time per step is 3, above 2", 3.0, 2.0, 4, 6.0, None),
+            ("time per step is 3, above 2", 3.0, 2.0, 4, 6.0),
         ],
     ),
     "bound, after a resumption": (
         {"type": "bound", "above": 3, "values": 3},
         _resumed,
         [
-            ("loss is 9, above 3, 3 times in a row", 9.0, 3.0, 3, 3.0, None),
+            ("loss is 9, above 3, 3 times in a row", 9.0, 3.0, 3),
         ],
     ),
     "spike": (
         {"type": "spike"},
         _values(*SPREAD, 5.0, 1.0, *SPREAD[:5], 0.0),
         [
-            ("loss is 5, 15 interquartile ranges above its median 2", 5.0, 3.6, 61, 61.0, None),
-            ("recovered: loss is 2 again: 5 good values in a row", 2.0, None, 66, 66.0, None),
+            ("loss is 5, 15 interquartile ranges above its median 2", 5.0, 3.6, 61),
+            ("recovered: loss is 2 again: 5 good values in a row", 2.0, None, 66),
         ],
     ),
     "spike, after values that a resumption takes back": (
         {"type": "spike"},
         _risen,
-        [("loss is 3.7, 8.5 interquartile ranges above its median 2", 3.7, 3.6, 61, 61.0, None)],
+        [("loss is 3.7, 8.5 interquartile ranges above its median 2", 3.7, 3.6, 61)],
     ),
     "spike on both sides": (
         {"type": "spike", "direction": "both"},
         _values(*SPREAD, 5.0, *SPREAD[:5], 0.0),
         [
-            ("loss is 5, 15 interquartile ranges above its median 2", 5.0, 3.6, 61, 61.0, None),
-            ("recovered: loss is 2.2 again: 5 good values in a row", 2.2, None, 66, 66.0, None),
-            ("loss is 0, 10 interquartile ranges below its median 2", 0.0, 0.4, 67, 67.0, None),
+            ("loss is 5, 15 interquartile ranges above its median 2", 5.0, 3.6, 61),
+            ("recovered: loss is 2.2 again: 5 good values in a row", 2.2, None, 66),
+            ("loss is 0, 10 interquartile ranges below its median 2", 0.0, 0.4, 67),
         ],
     ),
     "spike before there are enough values": ({"type": "spike"}, _values(*SPREAD[:10], 50.0, *SPREAD[:8]), []),
@@ -204,55 +204,53 @@ SCENARIOS: dict[str, tuple[dict[str, Any], Callable[[HealthEvaluator], Iterable[
         {"type": "spike", "beyond": 6, "farthest": 2.0},
         _values(*[1.0, 2.0] * 50, 5.0, 3.5),
         [
-            ("loss is 5, 3 interquartile ranges above its median 2", 5.0, 4.0, 101, 101.0, None),
+            ("loss is 5, 3 interquartile ranges above its median 2", 5.0, 4.0, 101),
         ],
     ),
     "spike of what is constant but for rounding": (
         {"type": "spike", "share": 0},
         _values(*[0.3, 0.3, 0.3, 0.1 + 0.2, 0.1 + 0.2] * 12, 0.45),
         [
-            ("loss is 0.45, 0.15 above its median 0.3", 0.45, 0.3, 61, 61.0, None),
+            ("loss is 0.45, 0.15 above its median 0.3", 0.45, 0.3, 61),
         ],
     ),
     "spike by a share": (
         {"type": "spike", "share": 0.5, "beyond": 1},
         _values(*SPREAD, 3.0, 3.01),
         [
-            ("loss is 3.01, 5.05 interquartile ranges above its median 2", 3.01, 3.0, 62, 62.0, None),
+            ("loss is 3.01, 5.05 interquartile ranges above its median 2", 3.01, 3.0, 62),
         ],
     ),
     "spike by at least": (
         {"type": "spike", "least": 4, "beyond": 1},
         _values(*SPREAD, 6.0, 6.01),
         [
-            ("loss is 6.01, 20 interquartile ranges above its median 2", 6.01, 6.0, 62, 62.0, None),
+            ("loss is 6.01, 20 interquartile ranges above its median 2", 6.01, 6.0, 62),
         ],
     ),
     "spike that becomes the level": (
         {"type": "spike"},
         _values(*SPREAD, *[9.0] * 260, 20.0, *[9.0] * 5, *SPREAD[:5]),
         [
-            ("loss is 9, 35 interquartile ranges above its median 2", 9.0, 3.6, 61, 61.0, None),
-            (f"settled: loss stays near 9, {_GOES_ON}", 9.0, None, 162, 162.0, None),
-            ("loss is 20, 11 above its median 9", 20.0, 10.8, 321, 321.0, None),
-            ("recovered: loss is 2 again: 5 good values in a row", 2.0, None, 327, 327.0, None),
+            ("loss is 9, 35 interquartile ranges above its median 2", 9.0, 3.6, 61),
+            (f"settled: loss stays near 9, {_GOES_ON}", 9.0, None, 162),
+            ("loss is 20, 11 above its median 9", 20.0, 10.8, 321),
+            ("recovered: loss is 2 again: 5 good values in a row", 2.0, None, 327),
         ],
     ),
     "spikes as high as those before": (
         {"type": "spike"},
         _values(*[*SPREAD, 5.0] * 5, *SPREAD, 9.0),
         [
-            ("loss is 5, 15 interquartile ranges above its median 2", 5.0, 3.6, 61, 61.0, None),
-            ("recovered: loss is 2.2 again: 5 good values in a row", 2.2, None, 66, 66.0, None),
-            ("loss is 5, 15 interquartile ranges above its median 2", 5.0, 3.6, 122, 122.0, None),
-            ("recovered: loss is 2.2 again: 5 good values in a row", 2.2, None, 127, 127.0, None),
+            ("loss is 5, 15 interquartile ranges above its median 2", 5.0, 3.6, 61),
+            ("recovered: loss is 2.2 again: 5 good values in a row", 2.2, None, 66),
+            ("loss is 5, 15 interquartile ranges above its median 2", 5.0, 3.6, 122),
+            ("recovered: loss is 2.2 again: 5 good values in a row", 2.2, None, 127),
             (
                 "loss is 9, 35 interquartile ranges above its median 2 (incident 3; the next report is of the 10th)",
                 9.0,
                 6.71754,
                 366,
-                366.0,
-                None,
             ),
         ],
     ),
@@ -260,44 +258,42 @@ SCENARIOS: dict[str, tuple[dict[str, Any], Callable[[HealthEvaluator], Iterable[
         {"type": "bound", "above": 3},
         _values(*[4.0, *[1.0] * 5] * 11),
         [
-            ("loss is 4, above 3", 4.0, 3.0, 1, 1.0, None),
-            ("recovered: loss is 1 again: 5 good values in a row", 1.0, None, 6, 6.0, None),
-            ("loss is 4, above 3", 4.0, 3.0, 7, 7.0, None),
-            ("recovered: loss is 1 again: 5 good values in a row", 1.0, None, 12, 12.0, None),
-            ("loss is 4, above 3 (incident 3; the next report is of the 10th)", 4.0, 3.0, 13, 13.0, None),
-            ("recovered: loss is 1 again: 5 good values in a row", 1.0, None, 18, 18.0, None),
-            ("loss is 4, above 3 (incident 10; the next report is of the 100th)", 4.0, 3.0, 55, 55.0, None),
-            ("recovered: loss is 1 again: 5 good values in a row", 1.0, None, 60, 60.0, None),
+            ("loss is 4, above 3", 4.0, 3.0, 1),
+            ("recovered: loss is 1 again: 5 good values in a row", 1.0, None, 6),
+            ("loss is 4, above 3", 4.0, 3.0, 7),
+            ("recovered: loss is 1 again: 5 good values in a row", 1.0, None, 12),
+            ("loss is 4, above 3 (incident 3; the next report is of the 10th)", 4.0, 3.0, 13),
+            ("recovered: loss is 1 again: 5 good values in a row", 1.0, None, 18),
+            ("loss is 4, above 3 (incident 10; the next report is of the 100th)", 4.0, 3.0, 55),
+            ("recovered: loss is 1 again: 5 good values in a row", 1.0, None, 60),
         ],
     ),
     "incidents of level error are reported each time": (
         {"type": "bound", "above": 3, "level": "error"},
         _values(*[4.0, *[1.0] * 5] * 4),
         [
-            ("loss is 4, above 3", 4.0, 3.0, 1, 1.0, None),
-            ("recovered: loss is 1 again: 5 good values in a row", 1.0, None, 6, 6.0, None),
-            ("loss is 4, above 3", 4.0, 3.0, 7, 7.0, None),
-            ("recovered: loss is 1 again: 5 good values in a row", 1.0, None, 12, 12.0, None),
-            ("loss is 4, above 3", 4.0, 3.0, 13, 13.0, None),
-            ("recovered: loss is 1 again: 5 good values in a row", 1.0, None, 18, 18.0, None),
-            ("loss is 4, above 3", 4.0, 3.0, 19, 19.0, None),
-            ("recovered: loss is 1 again: 5 good values in a row", 1.0, None, 24, 24.0, None),
+            said
+            for at in (1, 7, 13, 19)
+            for said in (
+                ("loss is 4, above 3", 4.0, 3.0, at),
+                ("recovered: loss is 1 again: 5 good values in a row", 1.0, None, at + 5),
+            )
         ],
     ),
     "level that rises little by little": (
         {"type": "diverged"},
         _values(*SPREAD, *[2.0 * 2 ** (at / 100) for at in range(300)]),
         [
-            ("loss is 4.347 over 11 values, above 4.32; its best level is 2", 4.34694, 4.32006, 178, 178.0, None),
+            ("loss is 4.347 over 11 values, above 4.32; its best level is 2", 4.34694, 4.32006, 178),
         ],
     ),
     "level that stays, and comes back": (
         {"type": "diverged", "ranges": 1},
         _values(*SPREAD, *[6.0] * 350, *SPREAD),
         [
-            ("loss is 6 over 11 values, above 3.817; its best level is 2", 6.0, 3.81696, 216, 216.0, None),
-            (f"settled: loss stays near 6, {_GOES_ON}", 6.0, None, 317, 317.0, None),
-            ("recovered: loss is 2.2 again, near its best level", 2.2, None, 416, 416.0, None),
+            ("loss is 6 over 11 values, above 3.817; its best level is 2", 6.0, 3.81696, 216),
+            (f"settled: loss stays near 6, {_GOES_ON}", 6.0, None, 317),
+            ("recovered: loss is 2.2 again, near its best level", 2.2, None, 416),
         ],
     ),
     "level that falls again after a jump, as on harder data": (
@@ -309,25 +305,25 @@ SCENARIOS: dict[str, tuple[dict[str, Any], Callable[[HealthEvaluator], Iterable[
         {"type": "diverged", "share": 0.1, "ranges": 0},
         _values(*SPREAD, *[9.0] * 15, *SPREAD, *[9.0] * 20, *SPREAD, *[30.0] * 20),
         [
-            ("loss is 9 over 11 values, above 2.384; its best level is 2", 9.0, 2.384, 66, 66.0, None),
-            ("recovered: loss is 2.1 again, near its best level", 2.1, None, 82, 82.0, None),
-            ("loss is 30 over 11 values, above 15.7; its best level is 2", 30.0, 15.6982, 221, 221.0, None),
+            ("loss is 9 over 11 values, above 2.384; its best level is 2", 9.0, 2.384, 66),
+            ("recovered: loss is 2.1 again, near its best level", 2.1, None, 82),
+            ("loss is 30 over 11 values, above 15.7; its best level is 2", 30.0, 15.6982, 221),
         ],
     ),
     "reward of noise that collapses": (
         {"type": "diverged", "goal": "max", "average": "mean", "values": 20, "metric": "reward", "ranges": 1},
         _values(*[100.0, 60.0, 140.0] * 40, *[-40.0, 0.0, 40.0] * 10, metric="reward"),
         [
-            ("reward is 13 over 20 values, below 13.77; its best level is 102", 13.0, 13.773, 137, 137.0, None),
+            ("reward is 13 over 20 values, below 13.77; its best level is 102", 13.0, 13.773, 137),
         ],
     ),
     "plateau": (
         {"type": "plateau", "steps": 60, "share": 0.1},
         _values(*[10.0 - step / 10 for step in range(60)], *[4.0] * 110, *[3.0] * 120),
         [
-            ("loss has not improved for 60 steps: its median is 4, the best 4", 4.0, 4.0, 172, 172.0, None),
-            ("recovered: loss improves again, to 3", 3.0, None, 222, 222.0, None),
-            ("loss has not improved for 60 steps: its median is 3, the best 3", 3.0, 3.0, 282, 282.0, None),
+            ("loss has not improved for 60 steps: its median is 4, the best 4", 4.0, 4.0, 172),
+            ("recovered: loss improves again, to 3", 3.0, None, 222),
+            ("loss has not improved for 60 steps: its median is 3, the best 3", 3.0, 3.0, 282),
         ],
     ),
     "no plateau of what has no trend": (
@@ -339,23 +335,23 @@ SCENARIOS: dict[str, tuple[dict[str, Any], Callable[[HealthEvaluator], Iterable[
         {"type": "plateau", "steps": 50, "share": 0.1, "goal": "max", "metric": "reward"},
         _values(*[float(step) for step in range(60)], *[40.0] * 200, metric="reward"),
         [
-            ("reward has not improved for 50 steps: its mean is 40, the best 41.88", 40.0, 41.8812, 192, 192.0, None),
+            ("reward has not improved for 50 steps: its mean is 40, the best 41.88", 40.0, 41.8812, 192),
         ],
     ),
     "throughput": (
         {"type": "slower", "metric": "tok/s", "goal": "max"},
         _values(*[100.0] * 90, *[60.0] * 40, *[100.0] * 40, metric="tok/s"),
         [
-            ("tok/s is 60 over 30 values, 40% less than its median 100 before", 60.0, 80.0, 112, 112.0, None),
-            ("recovered: tok/s is 100 again", 100.0, None, 152, 152.0, None),
+            ("tok/s is 60 over 30 values, 40% less than its median 100 before", 60.0, 80.0, 112),
+            ("recovered: tok/s is 100 again", 100.0, None, 152),
         ],
     ),
     "slower steps": (
         {"type": "slower"},
         _paced(*[1.0] * 100, *[1.5] * 40, *[1.0] * 60),
         [
-            ("time per step is 1.5 over 30 values, 50% more than its median 1 before", 1.5, 1.2, 123, 134.5, None),
-            ("recovered: time per step is 1 again", 1.0, None, 163, 183.0, None),
+            ("time per step is 1.5 over 30 values, 50% more than its median 1 before", 1.5, 1.2, 123, 134.5),
+            ("recovered: time per step is 1 again", 1.0, None, 163, 183.0),
         ],
     ),
     "steps that get slower little by little": (
@@ -368,7 +364,6 @@ SCENARIOS: dict[str, tuple[dict[str, Any], Callable[[HealthEvaluator], Iterable[
                 1.44186,
                 233,
                 286.814,
-                None,
             ),
         ],
     ),
@@ -382,9 +377,8 @@ SCENARIOS: dict[str, tuple[dict[str, Any], Callable[[HealthEvaluator], Iterable[
                 1.4,
                 453,
                 1251.0,
-                None,
             ),
-            ("recovered: time per step is 1 again", 1.0, None, 663, 2658.0, None),
+            ("recovered: time per step is 1 again", 1.0, None, 663, 2658.0),
         ],
     ),
     "evaluations, now and then": (
@@ -396,44 +390,37 @@ SCENARIOS: dict[str, tuple[dict[str, Any], Callable[[HealthEvaluator], Iterable[
         {"type": "slower", "goal": "max", "metric": "tok/s"},
         _values(*[100.0] * 360, *[*[100.0] * 39, 0.2] * 5, metric="tok/s"),
         [
-            (
-                "tok/s is 5.671 on average over 30 values, 94% less than the worst tenth before, 100",
-                5.67108,
-                60.0,
-                452,
-                452.0,
-                None,
-            ),
+            ("tok/s is 5.671 on average over 30 values, 94% less than the worst tenth before, 100", 5.67108, 60.0, 452),
         ],
     ),
     "slower steps among uneven ones": (
         {"type": "slower"},
         _paced(*[1.0, 1.5] * 30, *[3.0] * 45),
         [
-            ("time per step is 3 over 30 values, 100% more than its median 1.5 before", 3.0, 2.0, 93, 174.0, None),
+            ("time per step is 3 over 30 values, 100% more than its median 1.5 before", 3.0, 2.0, 93, 174.0),
         ],
     ),
     "fast steps are taken together": (
         {"type": "slower"},
         _paced(*[0.25] * 400, *[0.5] * 160),
         [
-            ("time per step is 0.5 over 30 values, 100% more than its median 0.25 before", 0.5, 0.3, 445, 122.5, None),
+            ("time per step is 0.5 over 30 values, 100% more than its median 0.25 before", 0.5, 0.3, 445, 122.5),
         ],
     ),
     "stall, in a log": (
         {"type": "stall", "times": 10, "seconds": 30},
         _paced(*[2.0] * 20, 30.0, 60.0, 121.0, 2.0),
         [
-            ("no step for 121 s after step 22", 121.0, 120.0, 23, 251.0, None),
+            ("no step for 121 s after step 22", 121.0, 120.0, 23, 251.0),
         ],
     ),
     "stall, while it lasts": (
         {"type": "stall", "times": 30, "seconds": 10},
         _idle,
         [
-            ("no step for 61 s after step 30; the median interval is 2 s", 61.0, 60.0, 30, 60.0, None),
-            ("recovered: steps come again, after 71 s", 71.0, None, 31, 131.0, None),
-            ("no step for 143 s after step 31; the median interval is 2 s", 143.0, 142.0, 31, 131.0, None),
+            ("no step for 61 s after step 30; the median interval is 2 s", 61.0, 60.0, 30, 60.0),
+            ("recovered: steps come again, after 71 s", 71.0, None, 31, 131.0),
+            ("no step for 143 s after step 31; the median interval is 2 s", 143.0, 142.0, 31, 131.0),
         ],
     ),
 }
@@ -445,8 +432,8 @@ def test_incident_is_said_with_its_numbers(name: str) -> None:
     rule, run, said = SCENARIOS[name]
     evaluator = _evaluator(**rule)
     found = [
-        (each.text, *map(_rounded, (each.value, each.threshold, each.step, each.time, each.rank)))
+        (each.text, *map(_rounded, (each.value, each.threshold, each.step, each.time)))
         for alerts in run(evaluator)
         for each in alerts
     ]
-    assert said == found
+    assert [(*row, row[-1])[:5] for row in said] == found

@@ -109,7 +109,7 @@ def test_answers_are_those_of_the_file(tmp_path: Path) -> None:
         os.utime(path, (1780221600, 1780221600))
     expected = ANSWERS.read_text(encoding="utf-8")
     lines = [line for line in expected.splitlines() if line.startswith(("GET /", "HEAD /", "POST /", "PUT /"))]
-    with served(root, tmp_path / "cache") as client:
+    with served(root) as client:
         client.settled_rows()
         actual = "\n".join(answers(client, (line.replace("IMAGE", _IMAGE) for line in lines)))
     actual = actual.replace(str(tmp_path), "HERE").replace(_IMAGE, "IMAGE").replace(f":{client.server.port}/", ":PORT/")

@@ -21,7 +21,7 @@ def test_findings_and_notes_have_a_place_on_every_axis(tmp_path: Path) -> None:
     scalars = b'{"kind":"scalars","t":3.0,"step":2,"epoch":0.5,"values":{"tokens_seen":4096}}\n'
     note = b'{"kind":"note","t":3.5,"text":"lower the rate"}\n'
     write_run(tmp_path / "runs" / "run", START, step(1), step(2), scalars, note, b"lost\n", step(3), END)
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
+    with served(tmp_path / "runs") as client:
         run = client.json("/api/run", run="run")
     (finding,) = [each for each in run["findings"] if each["rule"] == "invalid-json"]
     assert (2, 3.5, 0.5, 4096) == tuple(finding[name] for name in ("step", "t", "epoch", "tokens"))
@@ -35,7 +35,7 @@ def test_findings_are_where_the_tokens_of_all_steps_put_them(tmp_path: Path) -> 
     resume = b'{"kind":"run_resume","t":4.0,"from_step":2}\n'
     notes = [b'{"kind":"note","t":%d.5,"text":"here"}\n' % at for at in (2, 3, 4)]
     write_run(tmp_path / "runs" / "run", START, *steps[:2], notes[0], steps[2], notes[1], resume, notes[2], END)
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
+    with served(tmp_path / "runs") as client:
         shown = client.json("/api/run", run="run")["notes"]
     assert [1024, 1024, 1024] == [note["tokens"] for note in shown]
 
@@ -45,7 +45,7 @@ def test_finding_of_a_table_is_at_the_step_that_its_dialect_names(tmp_path: Path
     run = tmp_path / "runs" / "run"
     run.mkdir(parents=True)
     (run / "metrics.csv").write_text("global_step,loss\n10,1.0\n20,1.0\nlost\n30,1.0\n")
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
+    with served(tmp_path / "runs") as client:
         (identifier,) = client.rows()
         found = client.json("/api/run", run=identifier)
     (finding,) = [each for each in found["findings"] if each["line"] == 4]
@@ -59,7 +59,7 @@ def test_findings_of_other_programs_have_time_epoch_and_tokens_of_their_curves(t
     run = tmp_path / "runs" / "run"
     run.mkdir(parents=True)
     (run / "metrics.jsonl").write_text("\n".join([*rows, ""]))
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
+    with served(tmp_path / "runs") as client:
         found = client.json("/api/run", run="run")
         times = client.curves("loss", "run", x="time")
     (finding,) = found["findings"]

@@ -106,7 +106,7 @@ def test_roots_share_a_table(tmp_path: Path) -> None:
     """Runs of one name in two roots are two rows, each with its own curves and files."""
     _put(tmp_path / "a", "run", stream(3))
     _put(tmp_path / "b", "run", stream(5))
-    with served([f"one={tmp_path / 'a'}", str(tmp_path / "b")], tmp_path / "cache") as client:
+    with served([f"one={tmp_path / 'a'}", str(tmp_path / "b")]) as client:
         rows = client.settled_rows()
         assert {"one/run": 3, "b/run": 5} == {run: row["last_step"] for run, row in rows.items()}
         assert {"one/run": "one", "b/run": "b"} == {run: row["root"] for run, row in rows.items()}
@@ -129,7 +129,7 @@ def test_runs_of_a_store_are_shown(store: Store, tmp_path: Path) -> None:
     (tmp_path / "runs" / "a" / "ckpt" / "one.bin").write_bytes(b"weights")
     answers = []
     for root in (RUNS, str(tmp_path / "runs")):
-        with served([root], tmp_path / "cache") as client:
+        with served([root]) as client:
             client.until(lambda client=client: {"a", "b/c"} <= set(client.rows()))  # type: ignore[misc]
             rows = {run: row for run, row in client.settled_rows().items() if run != "a/nested"}
             detail = client.json("/api/run", run="a")
@@ -141,22 +141,22 @@ def test_runs_of_a_store_are_shown(store: Store, tmp_path: Path) -> None:
     assert (206, b"igh") == answers[0][4:]
 
 
-def test_store_is_asked_for_annotations_that_it_listed_only(store: Store, tmp_path: Path) -> None:
+def test_store_is_asked_for_annotations_that_it_listed_only(store: Store) -> None:
     """A run without annotations beside it costs no request for them; one that gets some shows them."""
     for name in ("a", "b"):
         store.put(f"runs/{name}/events.jsonl", stream(3))
     store.put("runs/b/annotations.jsonl", b'{"at":"2026-01-01T00:00:00Z","name":"best"}\n')
-    with served([RUNS], tmp_path / "cache") as client:
+    with served([RUNS]) as client:
         client.until(lambda: len(client.rows()) == 2)
         assert {"a": "a", "b": "best"} == {name: row["name"] for name, row in client.settled_rows().items()}
         asked = [request.path for request in store.requests if request.path.endswith("annotations.jsonl")]
         assert {f"/{loopback_store.BUCKET}/runs/b/annotations.jsonl"} == set(asked)
 
 
-def test_ends_of_a_large_object_are_read_until_it_is_looked_at(store: Store, tmp_path: Path) -> None:
+def test_ends_of_a_large_object_are_read_until_it_is_looked_at(store: Store) -> None:
     """Two requests and 128 KiB of it make its row; its curves need all of it, once."""
     store.put("runs/large/events.jsonl", data := stream(LARGE))
-    with served([RUNS], tmp_path / "cache") as client:
+    with served([RUNS]) as client:
         client.until(client.rows)
         row = client.rows()["large"]
         assert ("complete", LARGE) == (row["state"], row["last_step"])
@@ -165,7 +165,7 @@ def test_ends_of_a_large_object_are_read_until_it_is_looked_at(store: Store, tmp
         assert LARGE == _last_step(client, "large")
         assert sum(request.sent for request in store.reads()) < 1.5 * len(data)
     store.requests.clear()
-    with served([RUNS], tmp_path / "cache") as client:
+    with served([RUNS]) as client:
         assert LARGE == _last_step(client, "large")
         assert [] == [request for request in store.reads() if request.sent > 1 << 17]
 
@@ -173,17 +173,17 @@ def test_ends_of_a_large_object_are_read_until_it_is_looked_at(store: Store, tmp
 def test_curves_of_a_directory_start_no_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was scanned is neither scanned nor checked again when it is looked at."""
     _put(tmp_path / "runs", "a", stream(3))
-    with served([str(tmp_path / "runs")], tmp_path / "cache") as client:
+    with served([str(tmp_path / "runs")]) as client:
         client.settled_rows()
         monkeypatch.setattr("toyspec.view.live_runs.LiveRuns._check_all", lambda _: pytest.fail("checked again"))
         assert 3 == _last_step(client, "a")
 
 
-def test_objects_that_grow_are_followed(store: Store, tmp_path: Path) -> None:
+def test_objects_that_grow_are_followed(store: Store) -> None:
     """Of a longer object only what is new is read; a new run appears, and a deleted one goes."""
     store.put("runs/a/events.jsonl", stream(LARGE, end=""))
     store.put("runs/gone/events.jsonl", stream(2))
-    with served([RUNS], tmp_path / "cache") as client:
+    with served([RUNS]) as client:
         client.until(lambda: {"a", "gone"} == set(client.rows()))
         assert LARGE == _last_step(client, "a")
         store.put("runs/a/events.jsonl", stream(LARGE + 1, end=""))
@@ -213,10 +213,10 @@ def test_ranks_of_a_run_that_is_followed_are_those_of_the_last_search(store: Sto
     assert [("torn", [[1, "torn"]]), ("complete", None)] == [(row["state"], row.get("unended_ranks")) for row in rows]
 
 
-def test_store_that_fails_loses_no_run(store: Store, tmp_path: Path) -> None:
+def test_store_that_fails_loses_no_run(store: Store) -> None:
     """What is known stays, and the reason is given; no key and no secret is in it."""
     store.put("runs/a/events.jsonl", stream(2))
-    with served([RUNS], tmp_path / "cache") as client:
+    with served([RUNS]) as client:
         client.until(client.rows)
         store.every = loopback_store.status(403)
         client.until(lambda: bool(client.json("/api/runs")["problems"]))
@@ -229,10 +229,10 @@ def test_store_that_fails_loses_no_run(store: Store, tmp_path: Path) -> None:
         client.until(lambda: client.json("/api/runs")["problems"] == [])
 
 
-def test_run_of_a_web_server_is_shown(store: Store, tmp_path: Path) -> None:
+def test_run_of_a_web_server_is_shown(store: Store) -> None:
     """It cannot be listed, so it is named."""
     store.put("runs/a/events.jsonl", stream(3))
-    with served([web(store, "runs/a")], tmp_path / "cache") as client:
+    with served([web(store, "runs/a")]) as client:
         client.until(client.rows)
         assert 3 == client.rows()["."]["last_step"]
         assert 3 == _last_step(client, ".")

@@ -51,7 +51,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def client(root: Path, tmp_path: Path) -> Iterator[Client]:
     """Return a client of a server of these runs."""
-    with served(root, tmp_path / "cache") as found:
+    with served(root) as found:
         yield found
 
 
@@ -68,7 +68,7 @@ def unscanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clien
         os.utime(stream, ns=(number * 10**9, number * 10**9))
     monkeypatch.setattr("toyspec.view.live_runs._MOST_READ_FIRST", 1)
     monkeypatch.setattr(ScanWorkers, "scan", lambda _, works, __: {work.path: Future() for work in works})
-    with served(tmp_path / "many", tmp_path / "cache") as client:
+    with served(tmp_path / "many") as client:
         yield client
 
 
@@ -112,7 +112,7 @@ def test_no_spike_is_lost(tmp_path: Path) -> None:
     values[777] = float("nan")
     lines = (step(number, None if math.isnan(value) else value) for number, value in enumerate(values))
     write_run(tmp_path / "runs" / "long", START, *lines, END)
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
+    with served(tmp_path / "runs") as client:
         [(header, columns)] = client.curves("loss", "long", buckets=300)
         level = header["level"]
         assert [0, 49_999] == header["range"]["step"]
@@ -137,7 +137,7 @@ def test_no_line_of_a_compressed_stream_is_looked_up(tmp_path: Path) -> None:
     lines = START + b"lost\n" + alert + b"".join(step(number) for number in range(20_000)) + END
     # Stored, not compressed: the lines are then in the file unchanged, a few bytes further on.
     write_run(tmp_path / "runs" / "packed", gzip.compress(lines, 0))
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
+    with served(tmp_path / "runs") as client:
         [(header, _)] = client.curves("loss", "packed", buckets=300, **{"from": 9_000, "to": 9_099})
         findings = client.json("/api/run", run="packed")["findings"]
     assert header["level"] > 1
@@ -150,7 +150,7 @@ def test_point_of_a_record_without_a_step_is_at_the_step_before(tmp_path: Path) 
     """As `history` gives it."""
     test = b'{"kind":"eval","t":9.0,"name":"test","loss":0.5}\n'
     write_run(tmp_path / "runs" / "a", START, step(1), step(2), test, step(3), test, END)
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
+    with served(tmp_path / "runs") as client:
         client.settled_rows()
         [(_, columns)] = client.curves("test/loss", "a")
         assert [2, 3] == list(columns["step"])
@@ -200,7 +200,7 @@ def test_nothing_else_can_be_read(root: Path, tmp_path: Path) -> None:
         "/files?run=torn/../torn&path=events.jsonl", "/../secret", "/%2e%2e/secret", "/..%5csecret", "//secret",
         "/api/run?run=../..", "/api/run?run=%ff%fe",
     )  # fmt: skip
-    with served(root, tmp_path / "cache") as client:
+    with served(root) as client:
         assert ["events.jsonl"] == [file["path"] for file in client.json("/api/run", run="torn")["files"]]
         # A link may also take the place of a stream whose run is known.
         (root / "torn" / "events.jsonl").unlink()
@@ -279,7 +279,7 @@ def test_body_is_sent_in_fewer_bytes_to_who_takes_them(tmp_path: Path) -> None:
     """The page's script and the rows are compressed for a browser, and as they are for who names no encoding."""
     for number in range(80):
         write_run(tmp_path / f"runs/{number}", START, step(1))
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
+    with served(tmp_path / "runs") as client:
         client.settled_rows()
         for address in ("/app.js", "/api/runs"):
             _, plain, whole = client.get(address)
@@ -297,9 +297,9 @@ def test_head_has_no_body(client: Client) -> None:
     assert (200, headers["content-length"], b"") == (status, same["content-length"], body)
 
 
-def test_token_is_needed_where_it_was_set(root: Path, tmp_path: Path) -> None:
+def test_token_is_needed_where_it_was_set(root: Path) -> None:
     """The address with the token sets a cookie, which opens everything; without either nothing is shown."""
-    with served(root, tmp_path / "cache", token="the-token") as client:
+    with served(root, token="the-token") as client:
         for headers in (
             {},
             {"Cookie": f"{client.server.cookie}=other"},
@@ -406,27 +406,26 @@ def test_oldest_stream_of_changes_gives_way(client: Client, monkeypatch: pytest.
             continue
 
 
-def test_folder_that_is_deleted_is_reported(root: Path, tmp_path: Path) -> None:
+def test_folder_that_is_deleted_is_reported(client: Client, root: Path) -> None:
     """The listing names a root that is gone, or what cannot be read below one, and no longer when it is there again."""
-    with served(root, tmp_path / "cache") as client:
-        client.settled_rows()
-        (circle := root / "circle").mkdir()
-        (circle / "events.jsonl").symlink_to("events.jsonl")
-        client.until(lambda: client.json("/api/runs").get("problems"))
-        assert str(circle) in client.json("/api/runs")["problems"][0]
-        assert 4 == len(client.rows())
-        (circle / "events.jsonl").unlink()
-        client.until(lambda: not client.json("/api/runs").get("problems"))
-        root.rename(tmp_path / "elsewhere")
-        client.until(lambda: client.json("/api/runs").get("problems"))
-        assert str(root) in client.json("/api/runs")["problems"][0]
-        (tmp_path / "elsewhere").rename(root)
-        client.until(lambda: not client.json("/api/runs").get("problems") and len(client.rows()) == 4)
+    client.settled_rows()
+    (circle := root / "circle").mkdir()
+    (circle / "events.jsonl").symlink_to("events.jsonl")
+    client.until(lambda: client.json("/api/runs").get("problems"))
+    assert str(circle) in client.json("/api/runs")["problems"][0]
+    assert 4 == len(client.rows())
+    (circle / "events.jsonl").unlink()
+    client.until(lambda: not client.json("/api/runs").get("problems"))
+    root.rename(root.parent / "elsewhere")
+    client.until(lambda: client.json("/api/runs").get("problems"))
+    assert str(root) in client.json("/api/runs")["problems"][0]
+    (root.parent / "elsewhere").rename(root)
+    client.until(lambda: not client.json("/api/runs").get("problems") and len(client.rows()) == 4)
 
 
-def test_live_run_is_followed(root: Path, tmp_path: Path) -> None:
+def test_live_run_is_followed(root: Path) -> None:
     """A run that begins, grows and ends while it is watched is reported, and its curve and state are the new ones."""
-    with served(root, tmp_path / "cache") as client:
+    with served(root) as client:
         changes = events(client)
         with toyspec.start_run(root, run_id="live") as run:
             assert any(change == {"added": "live"} for change in changes)
@@ -444,21 +443,20 @@ def test_live_run_is_followed(root: Path, tmp_path: Path) -> None:
         del changes
 
 
-def test_run_that_is_deleted_or_replaced_is_reported(root: Path, tmp_path: Path) -> None:
+def test_run_that_is_deleted_or_replaced_is_reported(client: Client, root: Path) -> None:
     """A deleted run is no longer listed; one that is replaced is read from its start."""
-    with served(root, tmp_path / "cache") as client:
-        revision = client.json("/api/runs")["revision"]
-        (root / "torn" / "events.jsonl").unlink()
-        (root / "damaged" / "events.jsonl").write_bytes(START + step(5, 7.5) + END)
-        client.until(
-            lambda: (
-                (changed := client.json("/api/runs", since=revision))["removed"] == ["torn"]
-                and any(row["id"] == "damaged" for row in changed["runs"])
-                and not changed["complete"]
-            )
+    revision = client.json("/api/runs")["revision"]
+    (root / "torn" / "events.jsonl").unlink()
+    (root / "damaged" / "events.jsonl").write_bytes(START + step(5, 7.5) + END)
+    client.until(
+        lambda: (
+            (changed := client.json("/api/runs", since=revision))["removed"] == ["torn"]
+            and any(row["id"] == "damaged" for row in changed["runs"])
+            and not changed["complete"]
         )
-        [(_, columns)] = client.curves("loss", "damaged")
-        assert [7.5] == list(columns["last"])
+    )
+    [(_, columns)] = client.curves("loss", "damaged")
+    assert [7.5] == list(columns["last"])
 
 
 def test_second_start_reads_no_stream(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -489,7 +487,7 @@ def test_media_are_sent_by_type_and_never_by_path(tmp_path: Path) -> None:
     (media / f"{'b' * 64}.bin").write_bytes(b"<script>")
     (tmp_path / "secret").write_text("secret")
     (media / f"{'c' * 64}.png").symlink_to(tmp_path / "secret")
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
+    with served(tmp_path / "runs") as client:
 
         def answer(sha256: str, media_type: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
             return client.get(f"/media?{urlencode({'run': 'a', 'sha256': sha256, 'type': media_type})}", **headers)
@@ -521,7 +519,7 @@ def test_streams_of_ranks_are_below_their_run(tmp_path: Path) -> None:
     other.write_bytes(START + step(1, 5.0))
     write_run(tmp_path / "runs" / "alone", START, step(1), END)
     rank = "deep/a/events.rank-1.jsonl"
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
+    with served(tmp_path / "runs") as client:
         assert {"deep/a", "alone"} == set(client.settled_rows())
         assert client.json("/api/ranks", run="alone") is None
         assert {"metric": "loss", "step": 2} == client.json("/api/partings", a="deep/a", b="alone")[0]
@@ -547,7 +545,7 @@ def test_hostile_names_are_data(tmp_path: Path) -> None:
     line = json.dumps({"kind": "scalars", "t": 1.0, "step": 1, "values": names}).encode() + b"\n"
     write_run(tmp_path / "runs" / "<img src=x>", START, line, END)
     write_run(tmp_path / "runs" / os.fsdecode(b"\xff\xfe"), START, step(1), END)
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
+    with served(tmp_path / "runs") as client:
         rows = client.settled_rows()
         assert {"<img src=x>", "\\udcff\\udcfe"} == set(rows)
         row = rows["<img src=x>"]
@@ -559,12 +557,12 @@ def test_hostile_names_are_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("foreign", [b'{"a": 1}\n', b'{"kind":"other","schema":"nobody/v9"}\n'])
-def test_file_of_another_format_is_not_a_run_until_it_is_one(foreign: bytes, root: Path, tmp_path: Path) -> None:
+def test_file_of_another_format_is_not_a_run_until_it_is_one(foreign: bytes, root: Path) -> None:
     """A stream that follows no profile is in no list, and is in it once it does."""
     path = root / "foreign" / "events.jsonl"
     path.parent.mkdir()
     path.write_bytes(foreign)
-    with served(root, tmp_path / "cache") as client:
+    with served(root) as client:
         client.until(lambda: client.json("/api/runs")["complete"])
         client.until(lambda: "foreign" not in client.rows())
         others = set(client.settled_rows())
