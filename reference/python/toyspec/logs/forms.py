@@ -28,8 +28,10 @@ _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
     # The first name in parentheses: (mean=0.5, max=2).
     r"((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))(?!(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\s"
-    # How long all took, and will take.
-    r"|(?:eta|remaining|elapsed|total)\s?[=:]\s{0,3}[\d.]+\s?(?:[mu]?s|secs?|min|h)\b)[A-Za-z_][\w./()%@-]*"
+    # How long all took, and will take; what counts, and not what is counted.
+    r"|(?:eta|remaining|elapsed|total)\s?[=:]\s{0,3}[\d.]+\s?(?:[mu]?s|secs?|min|h)\b"
+    r"|(?:after|last|in|for|of|to|from|at|by|with)\s|(?<=\d )(?:steps|epochs|episodes|batches|iterations)\s)"
+    r"[A-Za-z_][\w./()%@-]*"
     r"(?: \([A-Za-z/%]{1,8}\)(?=\s*[=:]))?)['\"]?(?:\s{0,6}(?:[=:]|[-=]>|→)\s{0,16}"
     r"|\s{1,3}(?!(?:nan|inf)(?: \w{1,30}){0,2}\s?[=:])|(?:\sso\sfar)?\sis:?\s{1,3})['\"]?"
     # A duration, a date, a hexadecimal number and a progress bar begin with digits too: train: 40%|████      | 2/5.
@@ -41,11 +43,14 @@ _PAIR = re.compile(
 )
 _SIGN = re.compile(r"[=:]|\bis\b")
 # What is before the last word of a name.
-_WORDS_BEFORE = re.compile(r"(?:[|;,>\][(){}\t]|\s-)\s*((?:[^\W\d_][\w/'-]{0,30} ){1,3})$")
+_WORDS_BEFORE = re.compile(
+    r"(?:[|;,>\][(){}\t]|\s-|\s\s|[a-z]{4}\.(?=\s))\s*((?:(?:[^\W\d_][\w/'-]{0,30}|[A-Z]?[a-z]{1,3}\.) ){1,3})$"
+)
 # Words with a capital are not the unit of the number before: "LR: 0.1 Logit Scale: 14.2".
 _TITLED = re.compile(r"\s+((?:[A-Z][a-z]+ ){1,3})$", re.ASCII)
 # A number without a sign has all words before it as its name if nothing else follows it: ", Learning Rate 1e-05, ".
 _CLOSED = re.compile(r"\s?[A-Za-z%][\w%/]{0,11}(?=\s*(?:[|,;)\t]|$))|\s*(?:[|,;)\t]|$)", re.ASCII)
+_PART = re.compile(r"(?:^|[|;])\W*([A-Za-z][\w/]*):?\s[^|;]*$")
 # A line of nothing but pairs begins with a name, and so does what is after a headline: "Epoch 1: Average loss: 0.5".
 _START = re.compile(r"^\s*(?:(?=[^\W\d_])|[:-]\s+)")
 _PHASE_BEFORE = re.compile(
@@ -146,6 +151,7 @@ _MOST_WRITERS = 256
 # What the words before that of a step say: it is one of an evaluation, or a plan.
 _STEP_OF_PHASE = re.compile(
     r"\b(?:(val(?:id(?:ation|ate|ating)?)?|eval(?:uation|uate|uating)?|test(?:ing)?|dev)\b[\]\s:|,()-]{1,6}"
+    r"(?:at |after |@ ?)?"
     # The evaluation of an estimator of TensorFlow.
     rf"|saving dict for global )[\[(]?{STEP_WORD}[\s:=#\[(]*$",
     re.ASCII | re.IGNORECASE,
@@ -481,7 +487,7 @@ class PatternForm:
             if step == "step" and _EPISODE.search(earlier):
                 return None
             parts["pairs"] = f"{earlier}; {parts['pairs']}"
-        return None if _PLANNED.search(before) else parts
+        return None if _PLANNED.search(before) and not _MEASURED_LINE.search(text) else parts
 
     def record(self, parts: dict[str, str]) -> dict[str, Any] | None:
         """Return the record of one writer in the groups *parts* of a line; None where it is a part of another."""
@@ -746,6 +752,7 @@ def _named_pairs(text: str) -> list[tuple[str, str, str]]:
     """
     text, lists = _without_lists(text)
     found: list[tuple[str, str, str]] = []
+    starts: list[int] = []
     at = 0
     for pair in _PAIR.finditer(text):
         before = text[at : pair.start(1)]
@@ -757,8 +764,17 @@ def _named_pairs(text: str) -> list[tuple[str, str, str]]:
         name = (words[1] if words else "") + pair[1]
         items = lists.get(pair.start(2))
         found += [(name, pair[2], pair[3])] if items is None else _indexed(name, items)
+        starts += [pair.start(1)] * (len(found) - len(starts))
         at = pair.end()
-    return found
+    names = {name for name, _, _ in found}
+    if len(names) == len(found):
+        return found
+    # "D: loss 0.5; G: loss 0.4": the first word of a part, which is not a name, is before those that it has.
+    heads = [head[1] if (head := _PART.search(text, 0, start)) else "" for start in starts]
+    return [
+        (name if head in names or not head else f"{head}/{name}", figure, glued)
+        for head, (name, figure, glued) in zip(heads, found, strict=True)
+    ]
 
 
 def _without_lists(text: str) -> tuple[str, dict[int, list[str]]]:
