@@ -168,60 +168,74 @@ function present<Members extends object>(members: Members): { [Key in keyof Memb
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never;
 }
 
-interface Step {
+interface ToyEvent {
+  kind: string;
   /** Its own phase; undefined where it has that of the run, which a later record may determine. */
   phase: string | undefined;
-  step: bigint;
+  /** Of a run_resume its from_step; undefined for an event that belongs to no step. */
+  step: bigint | undefined;
   loss: number | null | undefined;
-  /** True where a later attempt does it again, if it is of phase train. */
-  isRepeated: boolean;
+  t: number | undefined;
+  /** True for a step event that lacks nothing required. */
+  isStep: boolean;
 }
+
+const STEPLESS = new Set(["run_start", "run_config", "run_end"]);
 
 class ToyViews {
   private started = false;
   private phase = "train";
-  private readonly steps: Step[] = [];
+  private readonly events: ToyEvent[] = [];
   private runId: string | undefined;
-  private duration: number | undefined;
   private reason: string | undefined;
   private finalLoss: number | null | undefined;
 
   take(record: Valid | null): void {
     if (record === null) return;
     const { kind, members } = record;
-    this.duration = numberAt(members, "t") ?? this.duration;
     if (kind === "run_start" && !this.started) {
       this.started = true;
       this.runId = textAt(members, "run_id");
       this.phase = textAt(members, "phase") ?? "train";
     } else if (kind === "run_resume") {
-      this.resume(integerAt(members, "from_step"));
       // The run goes on after its end.
       this.reason = this.finalLoss = undefined;
     } else if (kind === "run_end") {
       this.reason = textAt(members, "reason");
       this.finalLoss = valueAt(members, "final_loss");
-    } else if (kind === "step" && !record.isInvalid) this.step(members);
+    }
+    const step = STEPLESS.has(kind) ? undefined : integerAt(members, kind === "run_resume" ? "from_step" : "step");
+    this.events.push({
+      kind, step, phase: textAt(members, "phase"), loss: valueAt(members, "loss"), t: numberAt(members, "t"), isStep: kind === "step" && !record.isInvalid,
+    });
   }
 
   views(): ToySummary {
-    // What is decoded or evaluated counts by itself.
-    const isLatest = ({ isRepeated }: Step) => !isRepeated || this.phase !== "train";
-    const own = this.steps.filter((step) => (step.phase ?? this.phase) === this.phase && isLatest(step));
+    const latest = this.latest();
+    const own = latest.filter((event) => event.isStep && (event.phase ?? this.phase) === this.phase);
     const curve = own.flatMap(({ loss }) => (loss === undefined ? [] : [loss]));
     return present({
       run_id: this.runId, phase: this.phase, steps: own.length, last_step: own.at(-1)?.step, loss_curve: curve,
-      final_loss: this.finalLoss === undefined ? curve.at(-1) : this.finalLoss, duration_seconds: this.duration, reason: this.reason,
+      final_loss: this.finalLoss === undefined ? curve.at(-1) : this.finalLoss,
+      duration_seconds: latest.filter(({ t }) => t !== undefined).at(-1)?.t, reason: this.reason,
     }) as ToySummary;
   }
 
-  private step(members: Map<string, Node>): void {
-    this.steps.push({ phase: textAt(members, "phase"), step: integerAt(members, "step")!, loss: valueAt(members, "loss"), isRepeated: false });
+  /** Returns the events but those of training steps that a later resumption does again. */
+  private latest(): ToyEvent[] {
+    let limit: bigint | undefined;
+    return [...this.events].reverse().filter((event) => {
+      const { kind, step } = event;
+      if (step === undefined) return true;
+      if (kind !== "run_resume") return limit === undefined || step <= limit || !this.trains(event);
+      if (limit === undefined || step < limit) limit = step;
+      return true;
+    }).reverse();
   }
 
-  private resume(from: bigint | undefined): void {
-    if (from === undefined) return;
-    for (const step of this.steps) step.isRepeated ||= step.step > from;
+  /** Returns whether an event with a step is of the training; what is decoded, or evaluated by steps, counts by itself. */
+  private trains({ kind, phase = this.phase }: ToyEvent): boolean {
+    return phase === "train" || (phase === "eval" && kind !== "step");
   }
 }
 
