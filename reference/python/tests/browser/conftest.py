@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,8 +19,10 @@ from browser.viewer_pages import Made, MadeRun, Opened, Viewed
 from browser.watching import FLAGS, WIDE, Watch
 from toyspec.view.server import ViewHandler
 
-# On a busy machine a page of ten thousand runs takes longer than the five seconds that are usual.
-expect.set_options(timeout=120_000)
+SECONDS = 120
+"""On a busy machine a page of ten thousand runs takes longer than the five seconds that are usual."""
+
+expect.set_options(timeout=SECONDS * 1000)
 
 
 def need(tool: str | None, name: str, source: str) -> str:
@@ -71,6 +75,20 @@ def watch(browser: Browser, server: str) -> Iterator[Watch]:
 
 
 @pytest.fixture
+def unsearched(browser: Browser, site: Path, tmp_path: Path) -> Iterator[Watch]:
+    """Yield a maker of pages like ``watch``, whose search knows nothing: each page would build its index again."""
+    index = tmp_path / "over/search/search_index.json"
+    index.parent.mkdir(parents=True)
+    whole = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))
+    index.write_text(json.dumps(whole | {"docs": []}), encoding="utf-8")
+    with serving(site, over=tmp_path / "over") as address:
+        watch = Watch(browser, address)
+        yield watch
+        watch.close()
+    assert [] == watch.troubles
+
+
+@pytest.fixture
 def page(watch: Watch) -> Page:
     """Return a page of 1280 by 900 pixels in a fresh context; ``page.goto("")`` leads to the start page."""
     return watch.new_page()
@@ -91,16 +109,19 @@ def viewed(browser: Browser) -> Iterator[Viewed]:
 def opened(viewed: Viewed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
     """Return a function that writes and serves runs and opens the viewer at a hash."""
     streams: list[ViewHandler] = []
+    may_stream = threading.Event()
+    may_stream.set()
     messages = ViewHandler._messages
 
     def noted(handler: ViewHandler) -> Iterable[bytes]:
+        may_stream.wait(SECONDS)
         streams.append(handler)
         return messages(handler)
 
     monkeypatch.setattr(ViewHandler, "_messages", noted)
 
     def start(runs: Sequence[MadeRun], place: str = "", size: tuple[int, int] = WIDE) -> tuple[Page, Made]:
-        made = Made(tmp_path / f"made-{len(viewed.watches)}", streams)
+        made = Made(tmp_path / f"made-{len(viewed.watches)}", streams, may_stream)
         for run in runs:
             run.write(made.root)
         client = viewed.serve(made.root)

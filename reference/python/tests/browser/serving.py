@@ -81,16 +81,28 @@ def browser_program() -> str | None:
 class PlainFiles(http.server.SimpleHTTPRequestHandler):
     """Serves files and nothing else, as the host of the site does, with its own page for what is not found."""
 
-    def __init__(self, *arguments: Any, folder: str, directory: str) -> None:
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, *arguments: Any, folder: str, directory: str, over: Path | None) -> None:
         self._folder = folder
+        self._over = over
         super().__init__(*arguments, directory=directory)
+
+    def end_headers(self) -> None:
+        """Let a browser keep what all pages share: reading it again for each page takes longer than the page."""
+        if "/assets/" in self.path:
+            self.send_header("Cache-Control", "max-age=3600")
+        super().end_headers()
 
     def translate_path(self, path: str) -> str:
         """Return the file for *path*, one that does not exist for what lies outside of the site."""
         plain = urlsplit(path).path
         if not plain.startswith(self._folder):
             return os.path.join(self.directory, "outside", "of", "the", "site")
-        return super().translate_path("/" + plain.removeprefix(self._folder))
+        path = plain.removeprefix(self._folder)
+        if self._over is not None and (self._over / path).is_file():
+            return str(self._over / path)
+        return super().translate_path("/" + path)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer what is not found with the page that the site has for it."""
@@ -123,9 +135,12 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(site: Path, folder: str = FOLDER) -> Iterator[str]:
-    """Serve *site* as *folder* of a free port of the loopback interface, and yield the address of its start page."""
-    with Server(("127.0.0.1", 0), partial(PlainFiles, folder=folder, directory=str(site))) as server:
+def serving(site: Path, folder: str = FOLDER, *, over: Path | None = None) -> Iterator[str]:
+    """Serve *site* as *folder* of a free port of the loopback interface, and yield the address of its start page.
+
+    A file of *over* is served in place of the one of *site* that has its path.
+    """
+    with Server(("127.0.0.1", 0), partial(PlainFiles, folder=folder, directory=str(site), over=over)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         try:

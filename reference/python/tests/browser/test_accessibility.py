@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from browser.axe import findings, need_axe
 from browser.built_pages import addresses_of
-from browser.watching import PHONE, WIDE, Watch, without_search
+from browser.watching import PHONE, WIDE, Watch
 
 ALIKE = re.compile(r"(?:requirements|spec/rules|spec/toy/v1|spec/kaun/v1|spec/1\.\d|implementations)/.+")
 """Addresses of pages that have the same parts as each other: one in so many is asked about."""
@@ -21,13 +21,13 @@ EACH = 16
 
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (PHONE, "dark")], ids=["wide light", "phone dark"])
 def test_pages_have_no_findings(
-    watch: Watch, site: Path, size: tuple[int, int], scheme: Literal["light", "dark"]
+    unsearched: Watch, site: Path, size: tuple[int, int], scheme: Literal["light", "dark"]
 ) -> None:
     """No page has a finding of axe, however small."""
     need_axe()
     addresses = addresses_of(site)
     alike = [address for address in addresses if ALIKE.match(address)]
-    page = without_search(watch.new_page(size, scheme), site)
+    page = unsearched.new_page(size, scheme)
     found = {}
     for address in sorted({*addresses} - {*alike}) + alike[::EACH]:
         page.goto(address)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, expect
 
-from browser.watching import without_search
+from browser.watching import Watch
 from toyspec.core.checker import check_bytes
 
 NOTE = re.compile(r'example profile=(?P<profile>\S+) findings="(?P<findings>[^"]*)"')
@@ -28,9 +28,9 @@ def example_pages(site: Path) -> list[str]:
     ]
 
 
-def test_examples(page: Page, site: Path) -> None:
+def test_examples(unsearched: Watch, site: Path) -> None:
     """Each example of the specification is handed over with the findings that the page states, or without any."""
-    without_search(page, site)
+    page = unsearched.new_page()
     checked = 0
     for address in example_pages(site):
         page.goto(address, wait_until="domcontentloaded")

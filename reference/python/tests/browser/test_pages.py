@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from browser.built_pages import addresses_of
 from browser.serving import serving
-from browser.watching import PHONE, WIDE, Watch, without_search
+from browser.watching import PHONE, WIDE, Watch
 
 ALIKE = re.compile(r"(?:requirements|spec/1\.\d)/.+")
 """Addresses of pages that one template makes from data, too many to open each."""
@@ -49,9 +49,9 @@ _WIDER = """
 """Returns the beginning of each element that makes a page wider than its window; code may scroll by itself."""
 
 
-def test_every_page_loads_and_fits_a_phone(watch: Watch, site: Path) -> None:
+def test_every_page_loads_and_fits_a_phone(unsearched: Watch, site: Path) -> None:
     """Pages load without an error or a request to another host; nothing but code is wider than 375 pixels."""
-    page = without_search(watch.new_page(PHONE), site)
+    page = unsearched.new_page(PHONE)
     wide = {}
     for address in opened(site):
         page.goto(address)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser.viewer_pages import MadeRun, Opened, drawn, falling, pixels, until
+from browser.viewer_pages import MadeRun, Opened, at_rest, drawn, falling, pixels, until
 from browser.viewer_pixels import shown
 from browser.watching import PHONE
 
@@ -144,8 +144,10 @@ def test_zoom_reaches_single_points(opened: Opened) -> None:
     page.wait_for_url("**zoom=**")
     assert until(page, lambda: "from=" in made.requests[-1])
     page.locator(".chart-overlay").first.focus()
+    asked = len(made.requests)
     page.keyboard.press("+")
-    page.wait_for_timeout(500)
+    assert until(page, lambda: len(made.requests) > asked)
+    at_rest(page)
     page.keyboard.press("ArrowLeft")
     expect(page.locator("#announcement")).to_contain_text("long 1.0")
     page.keyboard.press("Escape")
@@ -157,9 +159,12 @@ def test_lost_server_is_said_and_found_again(opened: Opened) -> None:
     page, made = opened([MadeRun("live", {"loss": falling(10)}, end=None)], "#charts")
     drawn(page)
     assert until(page, lambda: made.streams)
+    # The next stream waits: the page would have one again before the message is looked at.
+    made.may_stream.clear()
     stream = made.streams[0]
     stream.server.end_waiting(stream.connection)
     expect(page.locator(".message").first).to_contain_text("does not answer")
+    made.may_stream.set()
     expect(page.locator(".message").first).to_be_hidden()
 
 
@@ -249,7 +254,8 @@ def test_curves_are_not_asked_for_while_they_are_dragged(opened: Opened) -> None
             event("pointerup", 330);
         }"""
     )
-    page.wait_for_timeout(600)
+    assert until(page, lambda: len(made.requests) > asked)
+    at_rest(page)
     assert 1 == len({request.partition("from=")[2] for request in made.requests[asked:]})
 
 

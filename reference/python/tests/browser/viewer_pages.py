@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -21,9 +22,16 @@ from view_client import Client, served
 _STARTED = "2026-11-22T10:30:00Z"
 
 
-def line(step: int, **members: Any) -> bytes:
+def line(step: int, *, kind: str, **members: Any) -> bytes:
     """Return the line of a record at *step*, two of which take a second; NaN is null."""
-    return msgspec.json.encode({"t": step / 2, "step": step, **members}) + b"\n"
+    return msgspec.json.encode({"kind": kind, "t": step / 2, "step": step, **members}) + b"\n"
+
+
+def logged(step: int, values: Mapping[str, float]) -> bytes:
+    """Return the line of *values* at *step*: a loss alone is of a step, which the engine reads in blocks."""
+    if [*values] == ["loss"]:
+        return line(step, kind="step", **values)
+    return line(step, kind="scalars", values=values)
 
 
 @dataclass
@@ -46,7 +54,7 @@ class MadeRun:
         lines = [line(0, kind="run_start", schema="toy/v1", run_id=folder.name, started_at=_STARTED, **self.start)]
         for step in sorted({*self.records, *range(1, max(map(len, self.curves.values()), default=0) + 1)}):
             values = {name: values[step - 1] for name, values in self.curves.items() if 0 < step <= len(values)}
-            lines += [line(step, kind="scalars", values=values)] if values else []
+            lines += [logged(step, values)] if values else []
             lines += [each if isinstance(each, bytes) else line(step, **each) for each in self.records.get(step, ())]
         lines += [line(9**6, kind="run_end", **self.end)] if self.end is not None else []
         (folder / "events.jsonl").write_bytes(b"".join(lines))
@@ -59,6 +67,8 @@ class Made:
     root: Path
     streams: list[ViewHandler]
     """Every stream of changes that has begun."""
+    may_stream: threading.Event
+    """While it is not set, a new stream waits before it begins."""
     requests: list[str] = field(default_factory=list)
     """The addresses of all curves."""
 
@@ -67,7 +77,7 @@ class Made:
         path = self.root / run / "events.jsonl"
         steps = enumerate(values, path.read_bytes().count(b"\n"))
         with path.open("ab") as file:
-            file.write(b"".join(line(at, kind="scalars", values={"loss": value}) for at, value in steps))
+            file.write(b"".join(logged(at, {"loss": value}) for at, value in steps))
 
 
 Opened = Callable[..., tuple[Page, Made]]

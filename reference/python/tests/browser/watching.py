@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -88,10 +86,3 @@ class Watch:
         self._see_address(response.url)
         if response.status >= 400 and response.url not in self.expected:
             self.troubles.append(f"answer {response.status}: {response.url}")
-
-
-def without_search(page: Page, site: Path) -> Page:
-    """Return *page*, for which the index of the search is empty: each page would build it again, for nothing."""
-    index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8")) | {"docs": []}
-    page.context.route("**/search_index.json", lambda route: route.fulfill(json=index))
-    return page
