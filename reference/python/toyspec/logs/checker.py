@@ -6,7 +6,7 @@ import math
 import re
 from itertools import islice
 from operator import le
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.core.checker.collecting import Collector, Location
 from toyspec.core.escaping import shortened
@@ -21,7 +21,6 @@ from toyspec.logs.row_feed import RowFeed, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from collections.abc import Mapping as StrMapping
 
     from toyspec.core.checker.collecting import CheckOptions
     from toyspec.core.format.line_validation import ValidatedLine
@@ -55,7 +54,6 @@ _SPELT_NUMBER = re.compile(
     r"\s?(?:%|[A-Za-z\u00b5]{1,3}(?:/[A-Za-z]{1,3})?)?"
 )
 _LONGEST_NUMBER = 40
-_MOST_SPELT = 100
 _NUMBERS = frozenset([int, float])
 _PLAIN = frozenset([int, float, str, type(None)])
 _TABLES = ("csv", "pattern")
@@ -72,8 +70,7 @@ class DialectChecker:
         self._collector.profile = "metrics/v1"
         self._feed = RowFeed(read_as, max_line_bytes=options.max_line_bytes)
         self._is_json = read_as.dialect.form.type not in {"csv", "pattern"}
-        self._numbers = NumbersAsText(read_as)
-        self._unread = UnreadValues(read_as)
+        self._odd = OddValues(read_as)
         self._time: float | None = None
         self._has_metric = False
         self._gaps = 0
@@ -100,8 +97,7 @@ class DialectChecker:
         if b"\r" in text and not self._collector.has_carriage_return:
             return False
         before = self._time
-        is_plain = self._unread.takes(block) and self._are_times_plain(block.times)
-        if not (is_plain and self._numbers.takes(block)):
+        if not (self._are_times_plain(block.times) and self._odd.takes(block)):
             # Its lines are checked one by one, after the records that precede the block.
             self._time = before
             return False
@@ -170,10 +166,8 @@ class DialectChecker:
             self._collector.add_carriage_return(line)
         if read is not None:
             row = self._feed.row(read)
-            self._observe_missing_step(row)
             self._observe_time(row)
-            self._observe_texts(row)
-            self._observe_unread(row)
+            self._observe_odd(row)
             self._has_metric = self._has_metric or bool(row.values)
             if self._is_json:
                 self._observe_names(row)
@@ -215,26 +209,6 @@ class DialectChecker:
             fact = f"the time is {last - row.time:.6g} s before that of the record before"
             self._collector.add(_TIME_RULE, Location(row.line, row.offset), fact, advice=_TIME_HELP)
 
-    def _observe_texts(self, row: Row) -> None:
-        """Report each text that has the place of a number: what reads the log leaves it out."""
-        for key, text, is_new in self._numbers.find(row, self._feed.mapping):
-            start = max(0, row.raw.find(text.encode("utf-8", "surrogatepass")))
-            place = Location(row.line, row.offset, start, row.raw)
-            if is_new:
-                self._add_unexpected(rules.VALUES_LEFT_OUT, place, (key, key, repr(text)), "a number", _SPELT_HELP)
-            else:
-                said = key, key, repr(text)
-                self._add_unexpected(rules.BAD_FORMAT, place, said, "a number as in earlier records", _NUMBER_HELP)
-
-    def _observe_unread(self, row: Row) -> None:
-        """Report each metric with a value that is not a number, once: what reads the log leaves it out."""
-        # Imported here: start-up time counts.
-        import json
-
-        for name, key, value in self._unread.find(row):
-            place, said = Location(row.line, row.offset), (name, key, json.dumps(value, ensure_ascii=False))
-            self._add_unexpected(rules.VALUES_LEFT_OUT, place, said, "a number", _UNREAD_HELP)
-
     def _observe_names(self, row: Row) -> None:
         """Report each value whose name a later one of the record has: what reads the log leaves it out."""
         for name, _ in row.hidden:
@@ -242,107 +216,98 @@ class DialectChecker:
             place = Location(row.line, row.offset)
             self._collector.add(rules.DUPLICATE_KEY, place, fact, pointer=pointer_to([name]), advice=_NAME_HELP)
 
-    def _observe_missing_step(self, row: Row) -> None:
-        """Report a number in the place of the step that is not finite, so that the record has no step."""
-        key = self._read_as.step if row.step is None else None
-        found = None if key is None else number(row.members.get(key))
-        if key is not None and found is not None and not math.isfinite(found):
-            place = Location(row.line, row.offset)
-            self._add_unexpected(rules.BAD_FORMAT, place, (key, key, str(found)), "a finite number", _STEP_HELP)
-
-    def _add_unexpected(
-        self, rule: str, place: Location, said: tuple[str, str, str], expected: str, advice: str
-    ) -> None:
-        """Report *said*, the name of a value, the key of its member and what is there, which is not as *expected*."""
-        name, key, found = said
-        fact = messages.unexpected(path=shortened(name), found=shortened(found), expected=expected)
-        self._collector.add(rule, place, fact, pointer=pointer_to([key]), advice=advice)
+    def _observe_odd(self, row: Row) -> None:
+        """Report each value that is left out since it is not a number, and a step that is not finite."""
+        found = self._odd.find(row, self._feed.mapping)
+        step = None if self._read_as.step is None else number(row.members.get(self._read_as.step))
+        if row.step is None and self._read_as.step is not None and step is not None and not math.isfinite(step):
+            key = self._read_as.step
+            found.append(OddValue(rules.BAD_FORMAT, key, key, str(step), "a finite number", _STEP_HELP))
+        for odd in found:
+            start = max(0, row.raw.find(odd.text.encode("utf-8", "surrogatepass")))
+            place = Location(row.line, row.offset, start, row.raw if odd.text else b"")
+            fact = messages.unexpected(path=shortened(odd.name), found=shortened(odd.found), expected=odd.expected)
+            self._collector.add(odd.rule, place, fact, pointer=pointer_to([odd.key]), advice=odd.advice)
 
 
-class UnreadValues:
-    """Finds the metrics with values that no reader takes, each once, but for those that the notes on the log name."""
+class OddValue(NamedTuple):
+    """A value that no reader takes for a number."""
 
-    def __init__(self, read_as: ReadAs) -> None:
-        dialect = read_as.dialect
-        self._dialect = dialect
-        self._known = set(read_as.unread)
-        # The pairs of a program may be settings, which are texts.
-        self._has_pairs = bool(dialect.values.name) and dialect.rank != "program"
-        self._is_json = dialect.form.type not in (*_TABLES, "lists") and not dialect.values.name
-
-    def takes(self, block: RowBlock) -> bool:
-        """Return whether there is nothing to find in *block*."""
-        if not self._is_json:
-            return True
-        # The members of a block have one type each, or are all numbers.
-        return self._known.issuperset(name for name, column in block.columns.items() if type(column[0]) not in _PLAIN)
-
-    def find(self, row: Row) -> list[tuple[str, str, Any]]:
-        """Return name, key and value of each of *row* that is new."""
-        values = self._dialect.values
-        if self._has_pairs:
-            name, value = member_at(row.value, values.name), member_at(row.value, values.value)
-            if row.values or not isinstance(name, str) or value is None:
-                return []
-            found = [(name, values.value, value)]
-        elif self._is_json:
-            found = [(key, key, row.members[key]) for key in unread_in(row.members, self._dialect)]
-        else:
-            return []
-        new = [each for each in found if each[0] not in self._known]
-        if len(self._known) >= _MOST_KEYS:
-            return []
-        self._known.update(name for name, _, _ in new)
-        return new
+    rule: str
+    name: str
+    key: str
+    """The key of its member."""
+    found: str
+    expected: str
+    advice: str
+    text: str = ""
+    """What the line has there, where that is a text."""
 
 
-class NumbersAsText:
-    """Remembers which members are numbers, and finds those that are not any more."""
+class OddValues:
+    """Finds the values that are not numbers: where numbers were each, others once, and not what the notes name."""
 
     def __init__(self, read_as: ReadAs) -> None:
-        self._has_numbers = not read_as.dialect.values.name
+        self._dialect = read_as.dialect
         self._time = read_as.time.key if read_as.time else None
         # The members of a JSON object may be anything; a column has one type.
-        self._is_table = read_as.dialect.form.type in _TABLES
+        self._is_table = self._dialect.form.type in _TABLES
+        self._is_json = not self._is_table and self._dialect.form.type != "lists"
+        self._known = set(read_as.unread)
         self._numbers: set[str] = set()
-        self._spelt: set[str] = set()
 
     def takes(self, block: RowBlock) -> bool:
-        """Take in the members of *block*; return False, without that, if a text is where a number was."""
-        texts = {name: column for name, column in block.columns.items() if type(column[0]) is str}
-        if any(name in self._numbers or self._is_spelt(name, column[0]) for name, column in texts.items()):
-            return False
+        """Take in the members of *block*; return False, without that, if there is anything to find."""
+        if self._dialect.values.name:
+            return True
+        for name, column in block.columns.items():
+            # The members of a block have one type each, or are all numbers.
+            kind = type(column[0])
+            if kind is str and (name in self._numbers or self._is_spelt(name, column[0])):
+                return False
+            if kind not in _PLAIN and self._is_json and name not in self._known:
+                return False
         self._add(name for name, column in block.columns.items() if type(column[0]) in _NUMBERS)
         return True
 
-    def find(self, row: Row, mapping: Mapping) -> list[tuple[str, str, bool]]:
-        """Return key and text of each member of *row* with a text in place of a number, and whether it never had one.
-
-        *mapping* knows which members are metrics.
-        """
-        if not self._has_numbers:
-            return []
-        members = row.members
-        texts = [key for key, value in members.items() if type(value) is str and key in self._numbers]
-        odd = [
-            key for key in texts if not mapping.is_metric(key, members[key]) and not (key == self._time and row.time)
-        ]
+    def find(self, row: Row, mapping: Mapping) -> list[OddValue]:
+        """Return what is odd in *row*; *mapping* knows which members are metrics."""
+        values, members = self._dialect.values, row.members
+        if values.name:
+            name, value = member_at(row.value, values.name), member_at(row.value, values.value)
+            # The pairs of a program may be settings, which are texts.
+            is_odd = not row.values and value is not None and self._dialect.rank != "program"
+            return self._unread(name, values.value, value) if is_odd and isinstance(name, str) else []
+        found: list[OddValue] = []
+        for key, text in members.items():
+            if type(text) is not str or mapping.is_metric(key, text) or (key == self._time and row.time):
+                continue
+            if key not in self._numbers:
+                if mapping.metric_name(key) is not None and self._is_spelt(key, text):
+                    self._known.add(key)
+                    odd = OddValue(rules.VALUES_LEFT_OUT, key, key, repr(text), "a number", _SPELT_HELP, text)
+                    found.append(odd)
+            elif self._is_table or _LIKE_NUMBER.match(text):
+                expected = "a number as in earlier records"
+                found.append(OddValue(rules.BAD_FORMAT, key, key, repr(text), expected, _NUMBER_HELP, text))
         # A number that is not finite may be a word.
         self._add(key for key, value in members.items() if type(value) in _NUMBERS or mapping.is_metric(key, value))
-        found = [(key, members[key], False) for key in odd if self._is_table or _LIKE_NUMBER.match(members[key])]
-        return found + self._spelt_in(members, mapping)
+        unread = unread_in(members, self._dialect) if self._is_json else ()
+        return found + [odd for key in unread for odd in self._unread(key, key, members[key])]
 
-    def _spelt_in(self, members: StrMapping[str, Any], mapping: Mapping) -> list[tuple[str, str, bool]]:
-        found = []
-        for key, value in members.items():
-            is_spelt = type(value) is str and key not in self._numbers and self._is_spelt(key, value)
-            if is_spelt and mapping.metric_name(key) is not None:
-                self._spelt.add(key)
-                found.append((key, value, True))
-        return found
+    def _unread(self, name: str, key: str, value: Any) -> list[OddValue]:
+        """Return the *value* of the metric *name* in the member *key*, if it is the first of it."""
+        # Imported here: start-up time counts.
+        import json
+
+        if name in self._known or len(self._known) >= _MOST_KEYS:
+            return []
+        self._known.add(name)
+        found = json.dumps(value, ensure_ascii=False)
+        return [OddValue(rules.VALUES_LEFT_OUT, name, key, found, "a number", _UNREAD_HELP)]
 
     def _is_spelt(self, key: str, text: str) -> bool:
-        if key in self._spelt or len(self._spelt) >= _MOST_SPELT or len(text) > _LONGEST_NUMBER:
+        if key in self._known or len(self._known) >= _MOST_KEYS or len(text) > _LONGEST_NUMBER:
             return False
         return _SPELT_NUMBER.fullmatch(text) is not None
 
