@@ -3,7 +3,7 @@
 import { fill, html } from "../../typescript/page/elements.js";
 
 /** Returns an element that *draw* fills for its width in pixels, at least *least*, again whenever that changes. */
-export function fitted(draw: (width: number) => SVGSVGElement, least = 240): HTMLElement {
+export function fitted(draw: (width: number) => Element, least = 240): HTMLElement {
   const element = html("div", {});
   let drawn = 0;
   new ResizeObserver(([entry]) => {

@@ -32,12 +32,12 @@ export class Sparks {
     this.#curves.want({ runs, axis: "step", buckets: BUCKETS, range: null });
   }
 
-  /** Returns the drawing of a run; empty until its curve is there. */
-  of(run: string, { colour, tint }: Look): Element {
+  /** Returns the drawing of a run, grey or in its look; empty until its curve is there. */
+  of(run: string, { colour, tint }: Look, isGrey: boolean): Element {
     const curve = this.#curves?.wholeOf(run);
     if (!curve || curve.length < 2) return html("span", {});
     const line = svg("polyline", { points: pointsOf(curve) });
-    const found = svg("svg", { class: `spark run-${colour}`, width: WIDTH, height: HEIGHT, "aria-hidden": "true" }, line);
+    const found = svg("svg", { class: `spark run-${colour}${isGrey ? " is-grey" : ""}`, width: WIDTH, height: HEIGHT, "aria-hidden": "true" }, line);
     if (tint !== undefined) found.style.color = tint;
     return found;
   }

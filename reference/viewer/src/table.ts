@@ -257,7 +257,7 @@ export class RunTable {
   #cell(run: Run, column: Column, mark: HTMLElement | null): HTMLElement {
     const kind = column.isNumber ? "cell cell-number" : "cell";
     if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, this.#store.state.top.includes(run.id) && pin(run), html("span", { class: "named" }, nameLink(run, this.#cuts.get(nameOf(run))), this.#settings.length > 0 && html("small", {}, this.#settingsText(run))));
-    if (column.id === "curve") return html("div", { class: kind, role: "gridcell" }, this.#sparks.of(run.id, this.#store.look(run.id)));
+    if (column.id === "curve") return html("div", { class: kind, role: "gridcell" }, this.#sparks.of(run.id, this.#store.look(run.id), this.#store.isGrey(run.id)));
     const text = column.text(run);
     if (column.id === "state") return html("div", { class: kind, role: "gridcell" }, stateChip(run));
     if (column.id === "progress" && run.progress !== null) return html("div", { class: kind, role: "gridcell" }, html("progress", { max: 1, value: run.progress, "aria-label": text }));

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from browser.axe import findings, need_axe
 from browser.viewer_pages import MadeRun, Opened, drawn
+from browser.watching import PHONE, WIDE
 from toyspec.core.reading.run_files import media_file
 
 _SCRIPT = "<img src=x onerror=document.title='pwned'><script>document.title='pwned'</script>"
@@ -29,11 +31,13 @@ def png(red: int, size: int = 24) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-def media(root: Path, data: bytes | None, media_type: str = "image/png", **more: Any) -> dict[str, Any]:
-    """Return a record of a media file with *data*, or of one that is not there, in the run `shown` below *root*."""
+def media(
+    root: Path, data: bytes | None, media_type: str = "image/png", *, run: str = "shown", **more: Any
+) -> dict[str, Any]:
+    """Return a record of a media file with *data*, or of one that is not there, in a run below *root*."""
     digest = hashlib.sha256(data or b"").hexdigest()
     if data is not None:
-        file = root / "made-0" / "shown" / (media_file(digest, media_type) or "")
+        file = root / "made-0" / run / (media_file(digest, media_type) or "")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
     return {"kind": "media", "name": "pred", "media_type": media_type, "sha256": digest, **more}
@@ -57,6 +61,49 @@ def test_slider_leads_to_the_pictures_of_each_step(opened: Opened, tmp_path: Pat
     expect(part.locator("output")).to_have_text("step 0")
     page.wait_for_function("() => document.querySelector('.media-stage img')?.naturalWidth === 24")
     assert "pwned" not in page.title()
+
+
+@pytest.mark.parametrize(
+    ("size", "steps"), [(WIDE, [0, 300, 600, 1000, 1300, 1600, 1900]), (PHONE, [0, 1900])], ids=["wide", "phone"]
+)
+def test_wall_has_a_row_for_each_run(opened: Opened, tmp_path: Path, size: tuple[int, int], steps: list[int]) -> None:
+    """Its columns are spread over the steps: plus shows fewer of them, larger, and the slider moves these."""
+    logged = {"shown": range(0, 2000, 100), "late": (600, 1000)}
+    records = {
+        name: {at: [media(tmp_path, png(90), run=name, caption=_SCRIPT)] for at in some}
+        for name, some in logged.items()
+    }
+    page, _ = opened([MadeRun(name, {"loss": [1.0]}, records=records[name]) for name in logged], "#compare", size)
+    page.get_by_role("button", name="Show the pictures of 2 runs").click()
+    wall = page.locator(".wall")
+
+    def titled(step: int) -> str:
+        return f"step {step:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+    def expect_columns(steps: list[int]) -> None:
+        expect(wall.locator("thead th")).to_have_text([titled(step) for step in steps])
+        # What was logged last is shown, with its step if it is not that of the column.
+        for name, some in logged.items():
+            last = [max((at for at in some if at <= step), default=None) for step in steps]
+            own = ["" if at == step else titled(at) for at, step in zip(last, steps, strict=True) if at is not None]
+            row = wall.locator("tbody tr").filter(has=page.get_by_role("link", name=name))
+            expect(row.locator("figcaption small")).to_have_text(own)
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+
+    expect_columns(steps)
+    for _ in range(5):
+        page.get_by_role("button", name="Fewer steps").click()
+    page.get_by_label("Steps of all runs").focus()
+    for key, step in (("Home", 0), ("End", 1900), ("ArrowLeft", 1800)):
+        page.keyboard.press(key)
+        expect_columns([step])
+    page.wait_for_function("() => document.querySelector('.wall img').naturalWidth === 24")
+    assert "pwned" not in page.title()
+    for _ in range(5):
+        page.get_by_role("button", name="More steps").click()
+    expect_columns(steps)
+    need_axe()
+    assert [] == findings(page)
 
 
 @pytest.mark.parametrize("media_type", ["text/html", "image/svg+xml", "application/javascript", _SCRIPT])

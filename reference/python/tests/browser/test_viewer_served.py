@@ -143,6 +143,9 @@ def test_very_many_runs(viewed: Viewed, tmp_path: Path) -> None:
     page.locator(".row").first.click()
     assert until(page, lambda: pixels(page, "--run-0", 60)), "the selection has a colour"
     assert pixels(page, "--quiet", 120), "the others stay as an envelope"
+    page.keyboard.press("1")
+    expect(page.locator(".row.is-selected .spark")).not_to_have_class(re.compile("is-grey"))
+    expect(page.locator(".row:not(.is-selected) .spark").first).to_have_class(re.compile("is-grey"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

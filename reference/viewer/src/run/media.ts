@@ -56,7 +56,7 @@ export function mediaSections({ id, media = [], left_out }: Detail, store: Store
 }
 
 /** All media of one name of a run. */
-export class Shown {
+class Shown {
   readonly element: HTMLElement;
   /** What was logged at each step, in the order of the log. */
   readonly #steps: readonly (readonly Media[])[];
@@ -89,60 +89,58 @@ export class Shown {
     this.#show(Math.min(LEFT_AT.get(key) ?? last, last));
   }
 
-  /** Shows what was logged last at a step or before it. */
-  showStep(step: number): void {
-    this.#show(Math.max(0, this.#steps.findLastIndex(([first]) => (first!.step ?? -Infinity) <= step)));
-  }
-
   #show(at: number): void {
     this.#slider.value = String(at);
     const some = this.#steps[at]!;
     const [{ step, t }] = some as [Media];
     this.#where.textContent = step != null ? `step ${grouped(step)}` : t != null ? duration(t) : "";
     this.#slider.setAttribute("aria-valuetext", this.#where.textContent);
-    fill(this.#stage, ...some.map((media) => this.#figure(media)));
+    fill(this.#stage, ...some.map((media) => figureOf(this.run, media, this.store, ...factsOf(media))));
   }
+}
 
-  #figure(media: Media): HTMLElement {
-    const { caption, media_type, size_bytes, seconds, width, height } = media;
-    const facts = [width && height ? `${width} × ${height}` : "", seconds ? duration(seconds) : "", size_bytes === undefined ? "" : size(size_bytes), plain(media_type, 60)].filter(Boolean);
-    const text = html("figcaption", {}, caption !== undefined && html("span", { class: "prose" }, prose(caption, 2000)), html("small", {}, facts.join(" · ")));
-    return html("figure", { class: "media-figure" }, this.#content(media), text);
-  }
+function factsOf({ media_type, size_bytes, seconds, width, height }: Media): string[] {
+  return [width && height ? `${width} × ${height}` : "", seconds ? duration(seconds) : "", size_bytes === undefined ? "" : size(size_bytes), plain(media_type, 60)];
+}
 
-  #content(media: Media): HTMLElement {
-    const { backend } = this.store;
-    const family = familyOf(media.media_type);
-    if (family === "table" || family === "text") return this.#text(media, family);
-    const src = backend.mediaAddress(this.run, media);
-    const missing = (text: string) => html("p", { class: "nothing" }, text);
-    if (src === null) return missing(backend.kind === "embedded" ? "Not in the report, which has small files only: see it with `toyspec view`." : "The file is not at hand here. See it with `toyspec view`.");
-    const name = `${media.name.replace(/[^\w.-]+/g, "-").slice(0, 80)}.${EXTENSIONS[media.media_type] ?? "bin"}`;
-    const link = html("a", { href: src, download: name }, `Save ${plain(name)}`);
-    if (family === "file") return link;
-    const label = plain(media.caption ?? media.name, 300);
-    const sizes = media.width && media.height ? { width: media.width, height: media.height } : {};
-    const shown = family === "picture" ? enlarge(html("img", { src, alt: label, loading: "lazy", ...sizes })) : html(family === "sound" ? "audio" : "video", { src, controls: true, preload: family === "sound" ? "none" : "metadata", "aria-label": label });
-    shown.addEventListener("error", () => shown.replaceWith(missing("The file is missing or cannot be shown. `toyspec check` says which."), link), { once: true });
+/** Returns a file of *run* as what its family is shown by, above its caption and the *facts*. */
+export function figureOf(run: string, media: Media, store: Store, ...facts: readonly string[]): HTMLElement {
+  const { caption } = media;
+  const text = html("figcaption", {}, caption !== undefined && html("span", { class: "prose" }, prose(caption, 2000)), html("small", {}, facts.filter(Boolean).join(" · ")));
+  return html("figure", { class: "media-figure" }, contentOf(run, media, store), text);
+}
+
+function contentOf(run: string, media: Media, { backend }: Store): HTMLElement {
+  const family = familyOf(media.media_type);
+  const src = backend.mediaAddress(run, media);
+  if (family === "table" || family === "text") return textOf(media, family, src, () => backend.mediaBytes(run, media));
+  const missing = (text: string) => html("p", { class: "nothing" }, text);
+  if (src === null) return missing(backend.kind === "embedded" ? "Not in the report, which has small files only: see it with `toyspec view`." : "The file is not at hand here. See it with `toyspec view`.");
+  const name = `${media.name.replace(/[^\w.-]+/g, "-").slice(0, 80)}.${EXTENSIONS[media.media_type] ?? "bin"}`;
+  const link = html("a", { href: src, download: name }, `Save ${plain(name)}`);
+  if (family === "file") return link;
+  // Its caption is read beside it.
+  const label = plain(media.name, 300);
+  const sizes = media.width && media.height ? { width: media.width, height: media.height } : {};
+  const shown = family === "picture" ? enlarge(html("img", { src, alt: label, loading: "lazy", ...sizes })) : html(family === "sound" ? "audio" : "video", { src, controls: true, preload: family === "sound" ? "none" : "metadata", "aria-label": label });
+  shown.addEventListener("error", () => shown.replaceWith(missing("The file is missing or cannot be shown. `toyspec check` says which."), link), { once: true });
+  return shown;
+}
+
+function textOf(media: Media, family: "table" | "text", src: string | null, read: () => Promise<Uint8Array>): HTMLElement {
+  const shown = html("div", { class: "media-text" }, "Loading …");
+  if ((media.size_bytes ?? 0) > MOST_TEXT) {
+    fill(shown, "Too long to show here. ", src !== null && html("a", { href: src, download: "" }, "Save it"));
     return shown;
   }
-
-  #text(media: Media, family: "table" | "text"): HTMLElement {
-    const shown = html("div", { class: "media-text" }, "Loading …");
-    if ((media.size_bytes ?? 0) > MOST_TEXT) {
-      const address = this.store.backend.mediaAddress(this.run, media);
-      fill(shown, "Too long to show here. ", address !== null && html("a", { href: address, download: "" }, "Save it"));
-      return shown;
-    }
-    this.store.backend.mediaBytes(this.run, media).then(
-      (bytes) => {
-        const whole = new TextDecoder().decode(bytes.subarray(0, MOST_TEXT));
-        fill(shown, family === "table" ? tableOf(rowsOf(whole)) : html("pre", { class: "raw", tabindex: 0 }, prose(whole)));
-      },
-      (error: unknown) => fill(shown, (error as Error).message),
-    );
-    return shown;
-  }
+  read().then(
+    (bytes) => {
+      const whole = new TextDecoder().decode(bytes.subarray(0, MOST_TEXT));
+      fill(shown, family === "table" ? tableOf(rowsOf(whole)) : html("pre", { class: "raw", tabindex: 0 }, prose(whole)));
+    },
+    (error: unknown) => fill(shown, (error as Error).message),
+  );
+  return shown;
 }
 
 function tableOf(rows: readonly (readonly string[])[]): HTMLElement {
