@@ -162,6 +162,8 @@ _PLANNED = re.compile(
     rf"(?:\w{{1,20}}[ _-]){{0,2}}{STEP_WORD}[\s:=]*$",
     re.ASCII | re.IGNORECASE,
 )
+# What a logger writes before a message.
+_LOGGER = re.compile(r"^(?:[\W\d]|(?:info|debug|warning|error|root|[\w.]{1,40}\.py)\b)*", re.IGNORECASE)
 _EPISODE = re.compile(r"\bep(?:isodes?|ochs?|s)?\b\.?[\s:#=(\[]{0,3}\d", re.IGNORECASE)
 _COMMENT = b"#"
 # Longer integers are not exact everywhere.
@@ -481,7 +483,7 @@ class PatternForm:
         if phase is not None:
             parts.setdefault("phase", phase[1] or "eval")
         start = max(0, match.start("logged_at")) if "logged_at" in parts else 0
-        earlier = text[start + len(parts.get("logged_at", "")) : match.start(step)]
+        earlier = _LOGGER.sub("", text[start + len(parts.get("logged_at", "")) : match.start(step)])
         if "pairs" in parts and match.start("pairs") > match.start(step) and _MEASURED_LINE.search(earlier):
             # Values are before the step too; of two places, the first one is that of the line.
             if step == "step" and _EPISODE.search(earlier):
