@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -53,9 +54,10 @@ _CLOSED = re.compile(r"\s?[A-Za-z%][\w%/]{0,11}(?=\s*(?:[|,;)\t]|$))|\s*(?:[|,;)
 _PART = re.compile(r"(?:^|[|;])\W*([A-Za-z][\w/]*):?\s[^|;]*$")
 # A line of nothing but pairs begins with a name, and so does what is after a headline: "Epoch 1: Average loss: 0.5".
 _START = re.compile(r"^\s*(?:(?=[^\W\d_])|[:-]\s+)")
-_PHASE_BEFORE = re.compile(
-    r"(?:^|[^\w])((?:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev) )$", re.ASCII | re.IGNORECASE
-)
+_PHASE = r"(?:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev)"
+_PHASE_BEFORE = re.compile(rf"(?:^|[^\w])({_PHASE}\.? )$", re.ASCII | re.IGNORECASE)
+# The one phase before all pairs of a line: "val: loss=0.6 acc=0.5".
+_PHASE_OF_ALL = re.compile(rf"\W*({_PHASE})\s?:\s(?!.*\b{_PHASE}\s?:\s)", re.ASCII | re.IGNORECASE)
 # Fortran writes an exponent of double precision with D, always with a sign.
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|[dD][-+]\d+)?", re.ASCII)
 # An integer of more digits is beyond binary64.
@@ -100,7 +102,7 @@ _PLACE = re.compile(r"\s*\d+\s*", re.ASCII)
 # As a pair of names, "total[loss=1.5]", and as Python prints a dictionary in another: "{'val': {'loss': 1.5}}".
 _IN_BRACKETS = re.compile(
     r"(?<![\w\])])([A-Za-z_][\w.-]*)\[([^\[\]]*=[^\[\]]*)\]"
-    r"|(?<=[{,])\s*['\"]?([A-Za-z_][\w./-]*)['\"]?\s?:\s?\{([^{}]*:[^{}]*)\}",
+    r"|(?:^|(?<=[{,\s]))['\"]?([A-Za-z_][\w./-]*)['\"]?\s?:\s?\{([^{}]*:[^{}]*)\}",
     re.ASCII,
 )
 # A console line that is longer is output of another kind, such as a dump of settings.
@@ -162,8 +164,6 @@ _PLANNED = re.compile(
     rf"(?:\w{{1,20}}[ _-]){{0,2}}{STEP_WORD}[\s:=]*$",
     re.ASCII | re.IGNORECASE,
 )
-# What a logger writes before a message.
-_LOGGER = re.compile(r"^(?:[\W\d]|(?:info|debug|warning|error|root|[\w.]{1,40}\.py)\b)*", re.IGNORECASE)
 _EPISODE = re.compile(r"\bep(?:isodes?|ochs?|s)?\b\.?[\s:#=(\[]{0,3}\d", re.IGNORECASE)
 _COMMENT = b"#"
 # Longer integers are not exact everywhere.
@@ -447,6 +447,10 @@ class PatternForm:
         found = _LISTED.search(text) or _SIGNED.search(text) or _SECOND.search(text)
         return "" if found is None else found[0][1:].lstrip(" =:")
 
+    def overwritten(self, data: bytes) -> str:
+        """Return the last state with a measured value that the one which is read has overwritten; empty for none."""
+        return next((state for state in islice(shown_states(data), 1, None) if _MEASURED_LINE.search(state)), "")
+
     def measured(self, data: bytes) -> tuple[str, ...]:
         """Return the names of the measured values in a line that no pattern matches; empty for any other line."""
         if len(data) > _LONGEST_MEASURED and b"\r" not in data:
@@ -482,8 +486,10 @@ class PatternForm:
         phase = _STEP_OF_PHASE.search(before) or _PHASE_AFTER.search(text)
         if phase is not None:
             parts.setdefault("phase", phase[1] or "eval")
+        elif (phase := _PHASE_OF_ALL.match(parts.get("pairs", ""))) is not None:
+            parts.setdefault("phase", phase[1])
         start = max(0, match.start("logged_at")) if "logged_at" in parts else 0
-        earlier = _LOGGER.sub("", text[start + len(parts.get("logged_at", "")) : match.start(step)])
+        earlier = text[start + len(parts.get("logged_at", "")) : match.start(step)]
         if "pairs" in parts and match.start("pairs") > match.start(step) and _MEASURED_LINE.search(earlier):
             # Values are before the step too; of two places, the first one is that of the line.
             if step == "step" and _EPISODE.search(earlier):

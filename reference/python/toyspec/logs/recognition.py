@@ -384,12 +384,16 @@ def _notes_on_written(dialect: Dialect, head: bytes) -> list[str]:
 
 
 def _notes_on_unnamed(dialect: Dialect, head: bytes) -> list[str]:
-    """Return which number of a console line has a unit and no name, so that it is not a metric."""
+    """Return what of console lines is not read as a metric."""
     if dialect.form.type != "pattern":
         return []
     form = PatternForm(dialect)
     notes = []
-    for find, fact in ((form.unnamed, "numbers without a name are"), (form.unread, "what is not read as numbers is")):
+    for find, fact in (
+        (form.unnamed, "numbers without a name are"),
+        (form.unread, "what is not read as numbers is"),
+        (form.overwritten, "states that a progress bar overwrote are"),
+    ):
         found = next(filter(None, (find(line.data or b"") for line in first_lines(head))), None)
         notes += [] if found is None else [f"{fact} left out, such as {shortened(found)!r}"]
     return notes
