@@ -238,7 +238,7 @@ class Bundles:
         if not isinstance(rules, ToyRules) or rules.ended or ending is None:
             return []
         # The clock of the stream moves the time forward.
-        return [{"kind": "run_end", "t": {"float": "0.0"}, **ending, **self.final(rules.last_step)}]
+        return [{"kind": "run_end", "t": {"float": "0.0"}, **ending, **self.final(rules.last_numbered)}]
 
     def ending(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the fields of run_end, None if it is not written."""
@@ -248,9 +248,9 @@ class Bundles:
         return {"closed": {"reason": "completed"}, "interrupted": {"reason": "interrupted"}}.get(end)
 
     def final(self, step: Seen | None) -> dict[str, Any]:
-        """Return final_step and final_loss as *step*, the last one of phase train, has them."""
+        """Return final_step and final_loss as *step*, the last one of phase train with a number, has them."""
         members = unwrapped(self.reading.tagged_record(step.value, "toy/v1")) if step else {}
-        return {f"final_{key}": members[key] for key in ("step", "loss") if key in members}
+        return {f"final_{key}": members[key] for key in ("step", "loss") if step and step.field(key) is not None}
 
 
 def is_safe_run_id(run_id: str) -> bool:

@@ -113,6 +113,7 @@ class ToyRules(StreamRules):
         self.t: float | None = None
         self.bases: dict[str, int | None] = {}
         self.last_step: Seen | None = None
+        self.last_numbered: Seen | None = None
         self.open: list[str] = []
         self.regions_off = False
 
@@ -125,6 +126,8 @@ class ToyRules(StreamRules):
         yield from super().record(seen)
         if seen.kind == "step" and self.phase(seen) == "train":
             self.last_step = seen
+            if seen.integer("step") is not None:
+                self.last_numbered = seen
         self.ended = self.ended or seen.kind == "run_end"
 
     def reopen(self) -> None:

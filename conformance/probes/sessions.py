@@ -240,8 +240,10 @@ def _reached(records: list[Any]) -> dict[str, str] | None:
     for record in records:
         key = {"run_resume": "from_step", "scalars": "step"}.get(str(record.get("kind")), "")
         found = [] if key == "from_step" else found
-        if "int" in record.get(key, {}) and (key == "from_step" or record.get("phase", phase) == "train"):
-            found.append(int(record[key]["int"]))
+        step = record.get(key)
+        is_integer = isinstance(step, dict) and "int" in step
+        if is_integer and (key == "from_step" or record.get("phase", phase) == "train"):
+            found.append(int(step["int"]))
     return {"int": str(max(found))} if found else None
 
 

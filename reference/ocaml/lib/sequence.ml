@@ -39,7 +39,12 @@ let is_after a b =
   let a = if a = "-0" then "0" else a and b = if b = "-0" then "0" else b in
   String.length a > String.length b || (String.length a = String.length b && a > b)
 
-let phase_of s record = Option.value (string record "phase") ~default:s.phase
+let phases =
+  List.assoc "step" (Profile.table "toy/v1").kinds
+  |> List.concat_map (fun (field : Tables.field) -> if field.name = "phase" then field.value.allowed else [])
+
+let phase_of s record =
+  match string record "phase" with Some phase when List.mem phase phases -> phase | _ -> s.phase
 
 let admit s record =
   let kind = string record "kind" in
@@ -74,7 +79,7 @@ let note s record =
   | Some "run_resume", _ ->
     s.ended <- false;
     s.bases <- (match digits record "from_step" with Some from -> [ ("train", from) ] | None -> [])
-  | Some "step", Some step -> note_step s record step
+  | Some "step", Some step when step.[0] <> '-' || step = "-0" -> note_step s record step
   | _ -> ());
   s.started <- true;
   s.resumes <- false

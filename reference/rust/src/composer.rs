@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::canonical::{encode, Refused};
+use crate::schema::Constant;
 use crate::tables::MAX_SAFE_RUN_ID_CHARS;
 use crate::{Map, Number, Profile, Record, Value};
 
@@ -142,8 +143,10 @@ impl Composer {
     fn advance(&mut self, record: &Map) {
         match kind_of(record) {
             "run_start" => {
+                if self.stage == Stage::Begin {
+                    self.phase = self.phase_of(record);
+                }
                 self.stage = Stage::Running;
-                self.phase = self.phase_of(record);
             }
             "run_end" => self.stage = Stage::Ended,
             "run_resume" => {
@@ -158,9 +161,11 @@ impl Composer {
 
     fn advance_step(&mut self, record: &Map) {
         let phase = self.phase_of(record);
-        let Some(step) = record.get("step") else { return };
+        let is_count = |value: &&Value| value.as_f64().is_some_and(|number| number >= 0.0 && number.fract() == 0.0);
+        let Some(step) = record.get("step").filter(is_count) else { return };
         if phase == "train" {
-            self.last = Some((step.clone(), record.get("loss").cloned()));
+            let loss = record.get("loss").filter(|loss| matches!(loss, Value::Null | Value::Number(_)));
+            self.last = Some((step.clone(), loss.cloned()));
         }
         let Some(number) = step.as_i64() else { return };
         match self.steps.iter_mut().find(|(known, _)| *known == phase) {
@@ -170,8 +175,16 @@ impl Composer {
     }
 
     fn phase_of(&self, record: &Map) -> String {
-        record.get("phase").and_then(Value::as_str).unwrap_or(&self.phase).to_string()
+        phase_in(record).unwrap_or(&self.phase).to_string()
     }
+}
+
+/// Returns the phase that a record names, if it is valid: any other counts as absent.
+fn phase_in(record: &Map) -> Option<&str> {
+    let phase = record.get("phase")?.as_str()?;
+    let field = Profile::Toy.kind("step")?.fields.iter().find(|field| field.name == "phase")?;
+    let is_valid = |value: &Constant| matches!(value, Constant::Text(text) if *text == phase);
+    field.schema.values.iter().any(is_valid).then_some(phase)
 }
 
 /// Returns the `t` of a record of a known kind: that of any other takes part in nothing.

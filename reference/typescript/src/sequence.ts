@@ -4,6 +4,8 @@ import { RefusedError } from "./canonical.js";
 import { kindTable } from "./profiles.js";
 import { Float, type Value } from "./values.js";
 
+const PHASES = kindTable("toy/v1", "step")?.fields.find(({ name }) => name === "phase")?.enum ?? [];
+
 export type Members = { [key: string]: Value };
 
 /** run_start first and once, nothing after run_end, t and the steps of a phase never back, run_resume first where a run is resumed. */
@@ -49,7 +51,7 @@ export class Sequence {
   note(record: Members): void {
     const kind = record["kind"];
     this.last = Math.max(this.last, timeOf(record) ?? 0);
-    if (kind === "run_start" && !this.started && typeof record["phase"] === "string") this.phase = record["phase"];
+    if (kind === "run_start" && !this.started) this.phase = this.phaseOf(record);
     if (kind === "run_end") this.ended = true;
     if (kind === "run_resume") this.noteResume(integer(record["from_step"]));
     if (kind === "step") this.noteStep(record, integer(record["step"]));
@@ -63,14 +65,17 @@ export class Sequence {
   }
 
   private noteStep(record: Members, step: bigint | undefined): void {
-    if (step === undefined) return;
+    if (step === undefined || step < 0n) return;
     const phase = this.phaseOf(record);
     this.bases.set(phase, step);
-    if (phase === "train") this.lastStep = { step, loss: record["loss"] };
+    const { loss } = record;
+    const isLoss = loss === null || typeof loss === "number" || typeof loss === "bigint" || loss instanceof Float;
+    if (phase === "train") this.lastStep = { step, loss: isLoss ? loss : undefined };
   }
 
   private phaseOf(record: Members): string {
-    return typeof record["phase"] === "string" ? record["phase"] : this.phase;
+    const phase = record["phase"];
+    return typeof phase === "string" && PHASES.includes(phase) ? phase : this.phase;
   }
 }
 

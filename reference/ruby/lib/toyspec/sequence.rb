@@ -46,7 +46,7 @@ module Toyspec
       t = time_of(record)
       @last = [@last, t.to_f].max if t && !t.to_f.nan?
       case record["kind"]
-      when "run_start" then @phase = record["phase"] if !@started && record["phase"].is_a?(String)
+      when "run_start" then @phase = phase_of(record) unless @started
       when "run_end" then @ended = true
       when "run_resume" then note_resume(record["from_step"])
       when "step" then note_step(record)
@@ -82,7 +82,7 @@ module Toyspec
     end
 
     def note_step(record)
-      return unless record["step"].is_a?(Integer)
+      return unless record["step"].is_a?(Integer) && !record["step"].negative?
 
       phase = phase_of(record)
       @bases[phase] = record["step"]
@@ -94,7 +94,8 @@ module Toyspec
     end
 
     def phase_of(record)
-      record["phase"].is_a?(String) ? record["phase"] : @phase
+      phases = Profiles.member({ "fields" => PROFILES["toy/v1"]["kinds"]["step"] }, "phase")["enum"]
+      phases.include?(record["phase"]) ? record["phase"] : @phase
     end
   end
 end

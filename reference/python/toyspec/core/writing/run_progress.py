@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.generated.fields import FIELDS
+from toyspec.core.writing.events import is_phase
 from toyspec.core.writing.logged_values import LeftOut, SortedValues, is_count, members_in
 
 if TYPE_CHECKING:
@@ -162,7 +163,9 @@ class RunProgress:
         if kind in _KINDS and isinstance(t, int | float) and not isinstance(t, bool):
             self.time = max(self.time, float(t))
         if kind == "step" and is_count(event.get("step")):
-            self.take_step(self.time, event["step"], phase_of(event) or self.phase, event.get("loss", UNSET))
+            loss = event.get("loss", UNSET)
+            loss = loss if loss is None or type(loss) in {float, int} else UNSET
+            self.take_step(self.time, event["step"], phase_of(event) or self.phase, loss)
             return
         if kind == "scalars":
             is_train = is_count(event.get("step")) and (phase_of(event) or self.phase) == _TRAIN
@@ -224,9 +227,9 @@ class RunProgress:
 
 
 def phase_of(event: Mapping[str, Any]) -> str | None:
-    """Return the phase of *event*; None where it has none."""
+    """Return the phase of *event*; None where it has no valid one."""
     phase = event.get("phase")
-    return phase if isinstance(phase, str) else None
+    return phase if is_phase(phase) else None
 
 
 _NOT_METRICS: Final = frozenset(["kind", "phase", "t", "step", "extra", "nonfinite"])
