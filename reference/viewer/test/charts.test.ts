@@ -209,7 +209,7 @@ test("a line covers one pixel of each column that it crosses, and all between it
     const coverage = new Coverage(4, 6, 0.5);
     draw(coverage);
     coverage.end();
-    const opacities = coverage.opacities(alpha);
+    const opacities = coverage.opacities(alpha, 256);
     return [0, 1, 2, 3, 4, 5].map((row) => [...opacities.subarray(4 * row, 4 * row + 4)].map((value) => Math.round(value / 25.5)).join(" "));
   };
   const flat = (coverage: Coverage) => {
@@ -228,12 +228,10 @@ test("a line covers one pixel of each column that it crosses, and all between it
     coverage.moveTo(2.5, 4.5);
     coverage.lineTo(-7.5, 4.5);
   })[4], "10 10 10 0");
-  const both = (coverage: Coverage) => {
-    flat(coverage);
-    flat(coverage);
-  };
-  // Two lines of 0.5 leave a quarter of what is below.
-  assert.equal(covered(both, 0.5)[2], "7 7 7 0");
+  // By the logarithm of their number, up to 256.
+  for (const [count, row] of [[1, "5 5 5 0"], [2, "6 6 6 0"], [64, "9 9 9 0"], [256, "10 10 10 0"]] as const) {
+    assert.equal(covered((coverage) => Array.from({ length: count }, () => flat(coverage)), 0.5)[2], row);
+  }
   // Half a pixel lower, a line covers half of two.
   assert.deepEqual(covered((coverage) => coverage.dot(1.5, 3, 0.5)).slice(2, 4), ["0 5 0 0", "0 5 0 0"]);
 });
@@ -244,7 +242,7 @@ test("the line of a curve breaks at what is not finite and at lost lines, and ke
     const coverage = new Coverage(22, 8, 0.5);
     const own = curve(values);
     addLine(coverage, { ...own, header: { ...own.header, gaps: gaps.map((step) => ({ step, line: 1, offset: 0, length: 1 })) } }, own.last, { plot, shift: 0, ratio: 1 });
-    const opacities = coverage.opacities(1);
+    const opacities = coverage.opacities(1, 2);
     return Array.from({ length: 22 }, (_, column) => (Array.from({ length: 8 }, (_, row) => opacities[22 * row + column]!).some((value) => value > 99) ? "#" : ".")).join("");
   };
   assert.equal(rows([1, 1, 1, 1, 1, 1, 1, 1]), "...###############....");

@@ -10,14 +10,18 @@ export interface CrowdManner {
   /** Pixels of the device for each of the page. */
   ratio: number;
   colour: string;
-  /** How opaque one line is. */
+  /** How opaque one line of a few is. */
   alpha: number;
 }
 
 /** The picture ends so far outside of the box of the chart, in pixels of the page: a line at the border is seen whole. */
 const [BESIDE, ABOVE] = [3, 2];
-/** Steps of coverage within one line, and the most lines: more of them look the same. */
-const [FINENESS, MOST_LINES] = [16, 64];
+/** Steps of coverage within one line. */
+const FINENESS = 16;
+/** Of very many curves a line is paler, so that it shows where most of them are: how opaque it is at least. */
+const PALEST = 0.3;
+/** So many of all lines in one place look as all of them do. */
+const MOST_SHARE = 0.25;
 /** Radius of a point without neighbours, as a line of the usual width draws it. */
 const DOT = 1.7;
 
@@ -93,12 +97,12 @@ export class Coverage {
     for (let column = Math.floor(x - radius + 0.5); column <= Math.floor(x + radius - 0.5); column++) this.#add(column, y - radius + this.half, y + radius - this.half);
   }
 
-  /** Returns how opaque each pixel is, from 0 to 255, row by row. */
-  opacities(alpha: number): Uint8ClampedArray {
+  /** Returns how opaque each pixel is, from 0 to 255, row by row: *alpha* where one line is, more by the logarithm of their number, up to *most*. */
+  opacities(alpha: number, most: number): Uint8ClampedArray {
     const { columns, rows, stride, changes } = this;
-    const table = Uint8ClampedArray.from({ length: FINENESS * MOST_LINES + 1 }, (_, at) => {
+    const table = Uint8ClampedArray.from({ length: FINENESS * most + 1 }, (_, at) => {
       const lines = at / FINENESS;
-      return 255 * (lines <= 1 ? alpha * lines : 1 - (1 - alpha) ** lines);
+      return 255 * (lines <= 1 ? alpha * lines : alpha + ((1 - alpha) * Math.log(lines)) / Math.log(most));
     });
     const found = new Uint8ClampedArray(columns * rows);
     for (let column = 0; column < columns; column++) {
@@ -106,7 +110,7 @@ export class Coverage {
       for (let row = 0, at = column * stride; row < rows; row++, at++) {
         lines += changes[at]!;
         // What is left of sums that were rounded covers nothing.
-        if (lines > 0.01) found[row * columns + column] = table[lines >= MOST_LINES ? FINENESS * MOST_LINES : Math.round(FINENESS * lines)]!;
+        if (lines > 0.01) found[row * columns + column] = table[Math.round(FINENESS * Math.min(lines, most))]!;
       }
     }
     return found;
@@ -201,7 +205,7 @@ export class Crowd {
       begin: () => new Coverage(columns, rows, ratio / 2),
       add: (coverage, added) => {
         for (const each of added) addLine(coverage, each.curve, lineOf(each), { plot, shift: each.shift, ratio });
-        this.#take(coverage.opacities(own.alpha), { columns, rows, colour: own.colour });
+        this.#take(coverage.opacities(Math.max(PALEST, own.alpha - series.length / 1000), Math.ceil(MOST_SHARE * series.length) + 1), { columns, rows, colour: own.colour });
       },
     });
     pen.globalAlpha = 1;
