@@ -28,7 +28,8 @@ _TIME = r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\
 _TOKEN = re.compile(
     rf"(?P<time>{_TIME})|(?P<clock>\d+(?::\d\d)+(?:[.,]\d+)?|\d{{4}}-\d\d-\d\d)"
     r"|(?P<word>[A-Za-z_][\w./@-]*\d[\w./@-]*(?=\s*[:=]|[/@]))"
-    rf"|(?<![\w.])(?P<number>{_FIGURE})(?![\d.]*[A-Za-z_]\w*\d|\.\d)"
+    # Not that of a file: model=0.5.ckpt.
+    rf"|(?<![\w.])(?P<number>(?>{_FIGURE}))(?![\d.]*[A-Za-z_]\w*\d|\.\d|\.[A-Za-z])"
 )
 _WORDS = re.compile(r"[^\W\d_][\w./%@-]*(?:[ _-][^\W\d_][\w./%@-]*)*")
 _ARROW = re.compile(r"([^\W\d_][\w ./-]*?)\s*(?:→|->|=>)(?=\s*[^\W\d_])")
@@ -64,10 +65,14 @@ class NumberPlace(NamedTuple):
     def is_metric(self) -> bool:
         """True if the numbers may be a curve: a word for results and no counts, or a name and fractions that change."""
         if self.has_measure:
-            return not self.counts
-        is_real = any("." in text or "n" in text for text in self.texts)
+            return not self.counts and (self.is_real or len(set(self.texts)) > 1)
         changes = len(set(self.texts)) > 1 or _RATE.search(self.name) is not None
-        return is_real and changes and bool(self.name) and not _NOT_METRICS.match(self.name)
+        return self.is_real and changes and bool(self.name) and not _NOT_METRICS.match(self.name)
+
+    @property
+    def is_real(self) -> bool:
+        """True if a number has a fraction, or is not finite."""
+        return any("." in text or "n" in text for text in self.texts)
 
 
 class LineShape(NamedTuple):
@@ -86,7 +91,11 @@ class LineShape(NamedTuple):
         if wanted is not None:
             return next((at for at in counts if self.columns[at].name.lower() == wanted.lower()), None)
         named = [at for at in counts if _STEP.search(self.columns[at].name)]
-        return max(named or counts, key=lambda at: len(set(self.columns[at].texts)), default=None)
+        return max(
+            named or counts,
+            key=lambda at: ("global" in self.columns[at].name.lower(), len(set(self.columns[at].texts))),
+            default=None,
+        )
 
     def is_sure(self, wanted: str | None) -> bool:
         """Return whether the step, if there is one, has a name of one and tells most lines apart."""
@@ -144,9 +153,15 @@ def _moved(shape: LineShape) -> LineShape:
 
 def _names(text: str, numbers: Sequence[re.Match[str]]) -> list[str]:
     """Return a name for each of *numbers* in *text*: the words before it, after a group such as ``Acc →``."""
-    names, at, group = [], 0, ""
+    names: list[str] = []
+    at, group = 0, ""
     for match in numbers:
         before = text[at : match.start()]
+        if names and before.strip() == ",":
+            # Of a list, all have its name.
+            names.append(names[-1])
+            at = match.end()
+            continue
         arrow = _ARROW.search(before)
         group = arrow[1].strip() if arrow else group if "|" not in before else ""
         before = _MARKS.split((before[arrow.end() :] if arrow else before).rstrip(" :=([\t"))[-1]
