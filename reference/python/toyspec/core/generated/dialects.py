@@ -485,7 +485,8 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
                         'INFO \\| |\\| )?(?:(?P<phase>train_inner|train|valid) \\| )?epoch '
                         "(?P<epoch>\\d+)[:| ].*?(?P<pairs>\\b(?:valid on '[^']*' subset \\| )?loss[= "
                         '].*num_updates[= ](?P<step>\\d+).*)$']},
-  'recognize': {'text': '(?m)\\bepoch \\d+[:| ][^\\r\\n]*\\bloss[= ][^\\r\\n]*\\bnum_updates[= ]\\d'},
+  'recognize': {'text': '(?m)\\bepoch \\d+[:| ][^\\r\\n]{0,100}\\bloss[= ][^\\r\\n]{0,600}\\bnum_updates[= '
+                        ']\\d'},
   'step': ['step'],
   'time': [{'key': 'time', 'unit': 'date-time'}],
   'epoch': ['epoch'],
@@ -502,7 +503,7 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
            'patterns': ['^(?:(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?) \\| '
                         'INFO \\| )?(?:(?P<phase>\\w+) \\| )?(?P<json>\\{\\"epoch\\": '
                         '.*\\"(?:train_|valid_)?num_updates\\": \\"(?P<step>\\d+)\\".*\\})\\s*$']},
-  'recognize': {'text': '\\{"epoch": [^\\r\\n]*"(?:train_|valid_)?num_updates": "\\d+"'},
+  'recognize': {'text': '\\{"epoch": [^\\r\\n]{0,1000}"(?:train_|valid_)?num_updates": "\\d+"'},
   'step': ['step'],
   'time': [{'key': 'time', 'unit': 'date-time'}],
   'epoch': ['epoch'],
@@ -518,7 +519,7 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'form': {'type': 'pattern',
            'patterns': ["\\{(?P<pairs>'(?:loss|eval_loss|train_runtime|grad_norm|eval_\\w+)': .*'epoch': "
                         "'?(?P<epoch>[\\d.]+).*)\\}"]},
-  'recognize': {'text': "\\{'(?:loss|eval_loss)': '?[-\\dn][^\\r\\n]*'epoch': '?[\\d.]+'?\\}"},
+  'recognize': {'text': "\\{'(?:loss|eval_loss)': '?[-\\dn][^\\r\\n]{0,1000}'epoch': '?[\\d.]+'?\\}"},
   'step': [],
   'epoch': ['epoch'],
   'non_finite': ['text'],
