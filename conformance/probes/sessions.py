@@ -16,6 +16,7 @@ from conformance.oracle.bundles import is_safe_run_id
 from conformance.oracle.writing import is_number, number_of
 from conformance.probes.expected import change, contents, file_differences, with_defaults
 from conformance.probes.question import Needs, Question, Stage, UntestableError
+from conformance.probes.writers import says_what_nulls_were
 from conformance.session_cases import EITHER
 
 if TYPE_CHECKING:
@@ -225,10 +226,13 @@ def _records_differences(session: Session, expected: list[Any], stream: bytes) -
     wanted = with_defaults(expected, session.profile)
     actual = with_defaults(report["records"], session.profile)
     reached = _reached(wanted)
+    sources = [record for run in session.runs for record in run["records"]]
     for one, other in zip(wanted, actual, strict=False):
         # A step that is there gives the final step, which then no run_end that is expected lacks.
         if one.get("kind") == "run_end" and "final_step" not in one and other.get("final_step") == reached:
             other.pop("final_step", None)
+        if "nonfinite" not in one and any(says_what_nulls_were(given, other.get("nonfinite")) for given in sources):
+            other.pop("nonfinite")  # a writer may say what a null was
     trimmed = [_trimmed(one, other) for one, other in zip(wanted, actual, strict=False)]
     yield from record_differences(wanted, [*trimmed, *actual[len(trimmed) :]])
 
