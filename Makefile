@@ -75,8 +75,8 @@ test-all: $(DEV_ALL) ## run every check: those of `make test`, the slow tests, t
 .PHONY: ci
 ci: $(DEV_ALL) ## run what CI runs, in two lanes, and print what each part took (at most 25 minutes on two idle cores)
 	@$(CHECKS) --budget 25 --limit 80 drift docs engine \
-		--lane lint viewer plain_tests wheel_test 'pytest ci python' fresh \
-		--lane $(filter-out viewer,$(LANGUAGES)) conform outsider 'packages_test c gem go npm opam vscode' 'pytest ci languages'
+		--lane lint viewer 'pytest ci python' fresh wheel_test plain_tests \
+		--lane $(filter-out viewer,$(LANGUAGES)) 'pytest ci languages' conform 'packages_test c gem go npm opam vscode' outsider
 
 # Slow for what they find: builds and services of other projects, figures, and the same tests once more.
 .PHONY: everything

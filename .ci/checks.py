@@ -1,7 +1,8 @@
 """Runs sessions of nox, each even if an earlier one fails, and ends with what each took.
 
 Those of ``--touched`` run first, if the change is about them, then the positional sessions one after another, then the
-lanes of ``--lane`` in parallel. `make test`, `make test-all` and `.ci/run` call it. Only the standard library is used.
+lanes of ``--lane`` in parallel; one that is done takes the last session of another. `make test`, `make test-all` and
+`.ci/run` call it. Only the standard library is used.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LOGS = Path("build/checks")
 NOX = [str(Path(sys.executable).with_name("nox")), "--no-error-on-missing-interpreters", "-s"]
@@ -76,17 +80,22 @@ class Checks:
 
     def __init__(self, end: float | None, *, is_streamed: bool) -> None:
         self._end, self._is_streamed = end, is_streamed
-        self._output = threading.Lock()
+        self._output, self._taking = threading.Lock(), threading.Lock()
         self._running: set[int] = set()
         self.outcomes: list[Outcome] = []
 
-    def run(self, lane: list[str]) -> None:
-        """Run the sessions of *lane* one after another."""
-        for words in lane:
+    def run(self, lane: list[str], lanes: Sequence[list[str]] = ()) -> None:
+        """Run the sessions of *lane* one after another, then what is last in the longest of *lanes*."""
+        while words := self._taken(lane, lanes):
             if self._is_over():
                 self.outcomes.append(Outcome(words, "NOT RUN", 0, 0))
             else:
                 self._check(words)
+
+    def _taken(self, lane: list[str], lanes: Sequence[list[str]]) -> str | None:
+        with self._taking:
+            longest = max(lanes, key=len, default=[])
+            return lane.pop(0) if lane else longest.pop() if longest else None
 
     def stop(self) -> None:
         """End everything that runs."""
@@ -170,7 +179,7 @@ def main() -> int:
     first = Checks(end, is_streamed=True)
     beside = Checks(end, is_streamed=False)
     # An interrupt ends the main thread; the lanes must not keep the process.
-    threads = [threading.Thread(target=beside.run, args=(lane,), daemon=True) for lane in options.lane]
+    threads = [threading.Thread(target=beside.run, args=(lane, options.lane), daemon=True) for lane in options.lane]
     paths = changed() if options.touched else None
     is_asked = {session: is_touched(session, paths) for session in options.touched}
     first.outcomes += [Outcome(session, "unchanged", 0, 0) for session, asked in is_asked.items() if not asked]
