@@ -51,52 +51,36 @@ export function mediaSections({ id, media = [], left_out }: Detail, store: Store
     const count = own.length + more;
     const rest = more > 0 && html("p", { class: "count" }, `${counted(more, "file")} more of the run ${more === 1 ? "is" : "are"} counted, not shown.`);
     more = 0;
-    return { title, count, element: html("div", {}, longList([...names], ([name, all]) => new Shown(id, name, all, store).element, 12), rest) };
+    return { title, count, element: html("div", {}, longList([...names], ([name, all]) => shown(id, name, all, store), 12), rest) };
   });
 }
 
-/** All media of one name of a run. */
-class Shown {
-  readonly element: HTMLElement;
-  /** What was logged at each step, in the order of the log. */
-  readonly #steps: readonly (readonly Media[])[];
-  readonly #stage = html("div", { class: "media-stage" });
-  readonly #where = html("output", { class: "count" });
-  readonly #slider: HTMLInputElement;
-
-  constructor(
-    private readonly run: string,
-    name: string,
-    all: readonly Media[],
-    private readonly store: Store,
-  ) {
-    const steps = new Map<string, Media[]>();
-    // Without a step, what has another position is of the same moment only if its time is the same.
-    for (const each of all) {
-      const key = each.step == null ? `t ${each.t}` : String(each.step);
-      steps.set(key, [...(steps.get(key) ?? []), each]);
-    }
-    this.#steps = [...steps.values()].map((some) => [...some].sort((a, b) => (a.index ?? 0) - (b.index ?? 0)));
-    const last = this.#steps.length - 1;
-    this.#slider = html("input", { type: "range", min: 0, max: last, value: last, "aria-label": `Step of ${plain(name)}` });
-    const key = `${run} ${name}`;
-    this.#slider.addEventListener("input", () => {
-      LEFT_AT.set(key, Number(this.#slider.value));
-      this.#show(Number(this.#slider.value));
-    });
-    const head = html("div", { class: "media-head" }, html("h3", {}, plain(name)), last > 0 && this.#slider, this.#where);
-    this.element = html("li", { class: "media" }, head, this.#stage);
-    this.#show(Math.min(LEFT_AT.get(key) ?? last, last));
+/** Returns all media of one name of a run, with a slider at the last step or where it was left. */
+function shown(run: string, name: string, all: readonly Media[], store: Store): HTMLElement {
+  const byStep = new Map<string, Media[]>();
+  // Without a step, what has another position is of the same moment only if its time is the same.
+  for (const each of all) {
+    const key = each.step == null ? `t ${each.t}` : String(each.step);
+    byStep.set(key, [...(byStep.get(key) ?? []), each]);
   }
-
-  #show(at: number): void {
-    this.#slider.value = String(at);
-    const some = this.#steps[at]!;
-    const [{ step, t }] = some as [Media];
-    this.#where.textContent = step != null ? `step ${grouped(step)}` : t != null ? duration(t) : "";
-    this.#slider.setAttribute("aria-valuetext", this.#where.textContent);
-    fill(this.#stage, ...some.map((media) => figureOf(this.run, media, this.store, ...factsOf(media))));
-  }
+  const steps = [...byStep.values()].map((some) => some.sort((a, b) => (a.index ?? 0) - (b.index ?? 0)));
+  const last = steps.length - 1;
+  const key = `${run} ${name}`;
+  const slider = html("input", { type: "range", max: last, value: Math.min(LEFT_AT.get(key) ?? last, last), "aria-label": `Step of ${plain(name)}` });
+  const [stage, where] = [html("div", { class: "media-stage" }), html("output", { class: "count" })];
+  const show = () => {
+    const some = steps[Number(slider.value)]!;
+    const { step, t } = some[0]!;
+    where.textContent = step != null ? `step ${grouped(step)}` : t != null ? duration(t) : "";
+    slider.setAttribute("aria-valuetext", where.textContent);
+    fill(stage, ...some.map((media) => figureOf(run, media, store, ...factsOf(media))));
+  };
+  slider.addEventListener("input", () => {
+    LEFT_AT.set(key, Number(slider.value));
+    show();
+  });
+  show();
+  return html("li", { class: "media" }, html("div", { class: "media-head" }, html("h3", {}, plain(name)), last > 0 && slider, where), stage);
 }
 
 function factsOf({ media_type, size_bytes, seconds, width, height }: Media): string[] {
@@ -122,25 +106,25 @@ function contentOf(run: string, media: Media, { backend }: Store): HTMLElement {
   // Its caption is read beside it.
   const label = plain(media.name, 300);
   const sizes = media.width && media.height ? { width: media.width, height: media.height } : {};
-  const shown = family === "picture" ? enlarge(html("img", { src, alt: label, loading: "lazy", ...sizes })) : html(family === "sound" ? "audio" : "video", { src, controls: true, preload: family === "sound" ? "none" : "metadata", "aria-label": label });
-  shown.addEventListener("error", () => shown.replaceWith(missing("The file is missing or cannot be shown. `toyspec check` says which."), link), { once: true });
-  return shown;
+  const element = family === "picture" ? enlarge(html("img", { src, alt: label, loading: "lazy", ...sizes })) : html(family === "sound" ? "audio" : "video", { src, controls: true, preload: family === "sound" ? "none" : "metadata", "aria-label": label });
+  element.addEventListener("error", () => element.replaceWith(missing("The file is missing or cannot be shown. `toyspec check` says which."), link), { once: true });
+  return element;
 }
 
 function textOf(media: Media, family: "table" | "text", src: string | null, read: () => Promise<Uint8Array>): HTMLElement {
-  const shown = html("div", { class: "media-text" }, "Loading …");
+  const text = html("div", { class: "media-text" }, "Loading …");
   if ((media.size_bytes ?? 0) > MOST_TEXT) {
-    fill(shown, "Too long to show here. ", src !== null && html("a", { href: src, download: "" }, "Save it"));
-    return shown;
+    fill(text, "Too long to show here. ", src !== null && html("a", { href: src, download: "" }, "Save it"));
+    return text;
   }
   read().then(
     (bytes) => {
       const whole = new TextDecoder().decode(bytes.subarray(0, MOST_TEXT));
-      fill(shown, family === "table" ? tableOf(rowsOf(whole)) : html("pre", { class: "raw", tabindex: 0 }, prose(whole)));
+      fill(text, family === "table" ? tableOf(rowsOf(whole)) : html("pre", { class: "raw", tabindex: 0 }, prose(whole)));
     },
-    (error: unknown) => fill(shown, (error as Error).message),
+    (error: unknown) => fill(text, (error as Error).message),
   );
-  return shown;
+  return text;
 }
 
 function tableOf(rows: readonly (readonly string[])[]): HTMLElement {
