@@ -16,6 +16,7 @@ from conformance.cases import Case, Finding
 from conformance.comparing import finding_of
 from conformance.corpus import cases
 from conformance.drawn import mutated, shrunk
+from conformance.format_facts import MAX_LISTED_GAPS
 from conformance.inside import Inside, reasons_of
 from conformance.oracle import tables
 from conformance.oracle.adapter import Oracle
@@ -172,8 +173,8 @@ def _stream_case(drawn: Drawn, name: str, revision: str) -> Case | None:
     request = {"stream": drawn.data, "name": drawn.file}
     read = Oracle().read({**request, "mode": "salvage"})
     check = Oracle().check(request)
-    if check["suppressed"]:
-        return None  # what is suppressed has no lines, from which the report of a reading is derived
+    if check["suppressed"] or len(read["gaps"]) == MAX_LISTED_GAPS:
+        return None  # what is suppressed, or not listed, has no lines, from which the report of a reading is derived
     lines = [Finding(rule=gap["reason"], line=_line(drawn.data, gap["offset"]), pointer="") for gap in read["gaps"]]
     return _case(
         drawn,
