@@ -164,6 +164,8 @@ _PLANNED = re.compile(
     rf"(?:\w{{1,20}}[ _-]){{0,2}}{STEP_WORD}[\s:=]*$",
     re.ASCII | re.IGNORECASE,
 )
+# What a logger writes before a message.
+_LOGGER = re.compile(r"^(?:[\W\d]|(?:info|debug|warning|error|root|[\w.]{1,40}\.py)\b)*", re.IGNORECASE)
 _EPISODE = re.compile(r"\bep(?:isodes?|ochs?|s)?\b\.?[\s:#=(\[]{0,3}\d", re.IGNORECASE)
 _COMMENT = b"#"
 # Longer integers are not exact everywhere.
@@ -482,16 +484,16 @@ class PatternForm:
         step = next((name for name in _STEPS if name in parts), None)
         if not self._follows or step is None:
             return parts
-        before = text[max(0, match.start(step) - _BEFORE_STEP) : match.start(step)]
-        phase = _STEP_OF_PHASE.search(before) or _PHASE_AFTER.search(text)
+        place = match.start(step)
+        before = text[max(0, place - _BEFORE_STEP) : place]
+        phase = _STEP_OF_PHASE.search(before) or (_PHASE_AFTER.search(text) if ")" in text[-2:] else None)
         if phase is not None:
             parts.setdefault("phase", phase[1] or "eval")
         elif (phase := _PHASE_OF_ALL.match(parts.get("pairs", ""))) is not None:
             parts.setdefault("phase", phase[1])
-        start = max(0, match.start("logged_at")) if "logged_at" in parts else 0
-        earlier = text[start + len(parts.get("logged_at", "")) : match.start(step)]
-        if "pairs" in parts and match.start("pairs") > match.start(step) and _MEASURED_LINE.search(earlier):
+        if "pairs" in parts and match.start("pairs") > place and _MEASURED_LINE.search(text, 0, place):
             # Values are before the step too; of two places, the first one is that of the line.
+            earlier = _LOGGER.sub("", text[match.end("logged_at") if "logged_at" in parts else 0 : place])
             if step == "step" and _EPISODE.search(earlier):
                 return None
             parts["pairs"] = f"{earlier}; {parts['pairs']}"
@@ -717,7 +719,9 @@ def is_number_in_text(value: Any) -> bool:
 
 def _with_pairs(groups: dict[str, Any], text: str | None, *, prefix: str = "") -> dict[str, Any]:
     """Return *groups* and the numbers in *text* by *prefix* and the names before them, each under a name of its own."""
-    figures = [(prefix + name, _figure(figure, glued)) for name, figure, glued in _pairs_in(text or "")]
+    if not text:
+        return groups
+    figures = [(prefix + name, _figure(figure, glued)) for name, figure, glued in _pairs_in(text)]
     # A pattern may name a part of the pairs, such as the epoch.
     figures = [(name, figure) for name, figure in figures if not _is_same(groups.get(name, _ABSENT), figure)]
     names = distinct([*groups, *(name for name, _ in figures)])[len(groups) :]
