@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -33,6 +34,11 @@ class Failure:
 _EVERY: list[tuple[Any, ...]] = list(product(["once", "for-ever"], ["error", "short-write"], ["disable", "raise"]))
 EVERY_FAILURE = pytest.mark.parametrize("failure", [Failure(*way) for way in _EVERY], ids=map("-".join, _EVERY))
 """Gives each failure to a test."""
+
+
+def stream(*records: dict[str, Any]) -> bytes:
+    """Return a stream of *records*."""
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
 
 
 def with_stream(directory: Path, data: bytes) -> Path:

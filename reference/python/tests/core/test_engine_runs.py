@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import strategies
-from core.test_engine import both
+from core.test_engine import START, both, step
 from core.test_run_ends import SOUND, write
 from property_examples import examples
 from run_facts import facts
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("compiled_engine")
 
 CASES = Path(__file__).resolve().parents[4] / "conformance/cases"
-START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
 HINTS = ("*.csv", "a*.jsonl", "trainer_state.json", "train_[0-9].log", "[!a]?.txt")
 
 
@@ -138,11 +137,6 @@ def test_the_engine_reads_sound_runs(tmp_path: Path) -> None:
     for path, run in found.items():
         alone = summarize_ends(path)
         assert (alone.facts, alone.start) == (run.facts, run.start)
-
-
-def step(number: int) -> bytes:
-    """Return one step."""
-    return b'{"kind":"step","t":%d.5,"step":%d,"loss":1.25}\n' % (number, number)
 
 
 def long_stream(path: Path) -> Path:

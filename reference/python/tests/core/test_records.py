@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from run_streams import stream
 from toyspec import read
 from toyspec.core.format.canonical import encode_record
 from toyspec.core.runs.summary import MOST_NAMES, summarize_run
@@ -25,7 +25,7 @@ ENTRY = {"step": 0, "wall_time_ms": 0.0, "loss": 1.0, "grad_norm": 1.0, "through
 
 def records_of(*lines: dict[str, Any]) -> list[Record]:
     """Return the records of a stream of *lines*."""
-    with read(b"".join(json.dumps(line).encode() + b"\n" for line in lines), mode="salvage") as reading:
+    with read(stream(*lines), mode="salvage") as reading:
         return list(reading)
 
 
@@ -176,7 +176,7 @@ def test_metrics_beyond_the_limit_are_counted(tmp_path: Path, monkeypatch: pytes
     ]
     lines += [{"kind": "define", "t": 1.0, "name": name, "goal": "min"} for name in "abc"]
     path = tmp_path / "events.jsonl"
-    path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    path.write_bytes(stream(*lines))
     summary = summarize_run(str(path))
     assert (["a", "b", "loss"], 2) == (list(summary.series), summary.metrics_left_out)
     assert (2, 2) == (len(summary.kinds), len(summary.goals))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import strategies
 from property_examples import examples
+from run_streams import stream
 from toyspec import list_runs
 from toyspec.core.command_line.main import main
 from toyspec.core.generated.runs import COLUMNS
@@ -21,7 +22,6 @@ from toyspec.core.runs import summary as run_ends
 from toyspec.core.runs.summary import RunSummary, summarize_ends, summarize_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from loopback_store import Store
@@ -44,27 +44,23 @@ def _steps(first: int, last: int, **more: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _lines(records: Iterable[dict[str, Any]]) -> bytes:
-    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
-
-
 STEPS = _steps(1, 100)
 SOUND = {
-    "ended": _lines([START, *STEPS, END]),
-    "killed": _lines([START, *STEPS]) + b'{"kind":"step","t":101.0',
-    "power lost": _lines([START, *STEPS]) + b"\0" * 4096,
-    "no loss at all": _lines([START, *({"kind": "step", "t": 1.0, "step": step} for step in range(1, 300))]),
-    "evaluation behind training": _lines([START, *STEPS, *_steps(1, 60, phase="eval"), END]),
-    "resumed from far before its end": _lines([START, *_steps(1, 3000), RESUME]),
-    "resumed behind the first steps": _lines([START, *_steps(1, 9), RESUME | {"from_step": 3}, *_steps(4, 3000), END]),
-    "resumed far back near its end": _lines([START, *_steps(1, 3000), RESUME, *_steps(41, 60)]),
-    "resumed long ago": _lines([START, *STEPS, RESUME, *_steps(41, 140), END]),
-    "long first line": _lines([START | {"config": {"text": "x" * 9000}}, *STEPS, END]),
-    "first line beyond the limit": _lines([START | {"config": {"text": "x" * 200_000}}, *STEPS, END]),
-    "last line beyond the limit": _lines([START, *STEPS, NOTE | {"text": "x" * 200_000}]),
-    "blank lines": b"\n" * 2000 + _lines([START, *STEPS, END]) + b"\n" * 2000,
-    "metrics": _lines(ENTRIES),
-    "scalars": _lines(SCALARS),
+    "ended": stream(START, *STEPS, END),
+    "killed": stream(START, *STEPS) + b'{"kind":"step","t":101.0',
+    "power lost": stream(START, *STEPS) + b"\0" * 4096,
+    "no loss at all": stream(START, *({"kind": "step", "t": 1.0, "step": step} for step in range(1, 300))),
+    "evaluation behind training": stream(START, *STEPS, *_steps(1, 60, phase="eval"), END),
+    "resumed from far before its end": stream(START, *_steps(1, 3000), RESUME),
+    "resumed behind the first steps": stream(START, *_steps(1, 9), RESUME | {"from_step": 3}, *_steps(4, 3000), END),
+    "resumed far back near its end": stream(START, *_steps(1, 3000), RESUME, *_steps(41, 60)),
+    "resumed long ago": stream(START, *STEPS, RESUME, *_steps(41, 140), END),
+    "long first line": stream(START | {"config": {"text": "x" * 9000}}, *STEPS, END),
+    "first line beyond the limit": stream(START | {"config": {"text": "x" * 200_000}}, *STEPS, END),
+    "last line beyond the limit": stream(START, *STEPS, NOTE | {"text": "x" * 200_000}),
+    "blank lines": b"\n" * 2000 + stream(START, *STEPS, END) + b"\n" * 2000,
+    "metrics": stream(*ENTRIES),
+    "scalars": stream(*SCALARS),
 }
 
 
@@ -136,7 +132,7 @@ def test_settings_that_a_resumption_between_the_ends_changed_are_found(
         first = int(resume.get("from_step", 0)) + 1
         records += [resume, *(step | {"t": at * 1000.0 + step["t"] / 99} for step in _steps(first, first + 999))]
     monkeypatch.setattr(run_ends, "_PIECE_BYTES", 1 << 10)
-    path = write(tmp_path, _lines([*records, END | {"t": 4000.0}]))
+    path = write(tmp_path, stream(*records, END | {"t": 4000.0}))
     ends, whole = summarize_ends(path, checked_bytes=0), summarize_run(path)
     assert ends.records is None
     assert _facts(whole) == _facts(ends)
@@ -161,7 +157,7 @@ RESUMED = [
 @pytest.mark.parametrize("records", RESUMED)
 def test_of_a_resumed_log_in_a_store_its_ends_are_read(records: list[dict[str, Any]], store: Store) -> None:
     """Two requests and 128 KiB tell what the whole log does where a step of the run is known to be the last."""
-    store.put("a/events.jsonl", data := _lines(records))
+    store.put("a/events.jsonl", data := stream(*records))
     address = "s3://bucket/a/events.jsonl"
     ends = summarize_ends(address)
     assert len(data) > sum(request.sent for request in store.reads()) <= 128 << 10
@@ -171,10 +167,10 @@ def test_of_a_resumed_log_in_a_store_its_ends_are_read(records: list[dict[str, A
 
 def test_what_the_end_does_not_tell_is_not_that_of_the_start(tmp_path: Path) -> None:
     """A long run whose last lines are notes has no last step in its ends, and one without a loss there, none."""
-    path = write(tmp_path, _lines([START, *_steps(1, 9000), *[NOTE] * 3000]))
+    path = write(tmp_path, stream(START, *_steps(1, 9000), *[NOTE] * 3000))
     assert summarize_ends(path, checked_bytes=0).last_step is None
     bare = [{"kind": "step", "t": 9000.0, "step": step} for step in range(9001, 16_000)]
-    facts = summarize_ends(write(tmp_path, _lines([START, *_steps(1, 9000), *bare])), checked_bytes=0).facts
+    facts = summarize_ends(write(tmp_path, stream(START, *_steps(1, 9000), *bare)), checked_bytes=0).facts
     assert (1, 15_999, None) == (facts.first_step, facts.last_step, facts.final_loss)
 
 

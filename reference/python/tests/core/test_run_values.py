@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from run_streams import stream
 from toyspec import list_runs
 from toyspec.core.runs.summary import summarize_ends, summarize_run
-
-
-def stream(*records: Any) -> bytes:
-    """Return a stream of *records*."""
-    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
 
 
 def step(number: float, **members: Any) -> dict[str, Any]:
