@@ -33,6 +33,7 @@ _TOKEN = re.compile(
 )
 _WORDS = re.compile(r"[^\W\d_][\w./%@-]*(?:[ _-][^\W\d_][\w./%@-]*)*")
 _ARROW = re.compile(r"([^\W\d_][\w ./-]*?)\s*(?:→|->|=>)(?=\s*[^\W\d_])")
+_BOTH = re.compile(r"(\w+)/(\w+)( .*|)")
 _MARKS = re.compile(r"[,;|()\[\]{}]|[.:]\s")
 _STEP = re.compile(rf"(?i)(?:^|[^a-z])(?:{STEP_WORD}|tick|trials?|gen(?:eration)?|kimg|frames?|timesteps?)(?:[^a-z]|$)")
 _RATE = re.compile(r"(?i)(?:^|[^a-z])lr|rate|decay|^wd$")
@@ -160,6 +161,11 @@ def _names(text: str, numbers: Sequence[re.Match[str]]) -> list[str]:
         if names and before.strip() == ",":
             # Of a list, all have its name.
             names.append(names[-1])
+            at = match.end()
+            continue
+        if names and before == "/" and (both := _BOTH.fullmatch(names[-1])):
+            # "mean/median reward 1.5/2.0"
+            names[-1:] = [both[1] + both[3], both[2] + both[3]]
             at = match.end()
             continue
         arrow = _ARROW.search(before)
