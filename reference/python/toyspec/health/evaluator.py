@@ -91,10 +91,6 @@ _LARGEST = sys.float_info.max
 _MILESTONES: Final = frozenset(10**power for power in range(1, 16))
 
 
-def _next_milestone(number: int) -> int:
-    return int(10 ** len(str(number)))
-
-
 class Incident:
     """One rule about one subject, a metric or a process: whether it is broken, and what that hangs on."""
 
@@ -131,7 +127,7 @@ class Incident:
         is_limited = self.rule.level != "error"
         self._is_counted = is_limited and self.number > MOST_INCIDENTS and self.number not in _MILESTONES
         if is_limited and self.number >= MOST_INCIDENTS:
-            text = f"{text} (incident {self.number:,}; the next report is of the {_next_milestone(self.number):,}th)"
+            text = f"{text} (incident {self.number:,}; the next report is of the {10 ** len(str(self.number)):,}th)"
         return self._alert(value, level=self.rule.level, text=text, threshold=threshold, stop=stop, **place)
 
     def end(self, text: str, value: float, **place: Any) -> list[HealthAlert]:

@@ -12,6 +12,7 @@ from toyspec.core.errors import PlaceError, StreamError, StreamMissingError
 from toyspec.core.format.profiles import EVENTS_FILE
 from toyspec.core.places.addresses import path_in
 from toyspec.core.places.place import ChangedError, Entry, MalformedAnswerError
+from toyspec.core.reading.live_stream import Identity, identity_of
 from toyspec.core.reading.sealed_files import parse_seal_line
 from toyspec.core.system_calls import cause_of, is_locked
 from toyspec.stores.run_files import BundleFile, Extent, files_to_send, kept_name
@@ -19,11 +20,9 @@ from toyspec.stores.transfers import (
     LocalFile,
     Relation,
     ShortenedError,
-    Signature,
     ends_of,
     has_digest_of,
     relation,
-    signature_of,
 )
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ class _Known(NamedTuple):
     """A file and its object when they were last compared."""
 
     entry: Entry
-    signature: Signature
+    signature: Identity
     stop: int
     ends: bytes
     """The ends of what both had."""
@@ -326,9 +325,9 @@ class RunSync:
             self._result.facts.append(fact)
 
 
-def _signature(path: str) -> Signature | None:
+def _signature(path: str) -> Identity | None:
     try:
-        return signature_of(os.stat(path))
+        return identity_of(os.stat(path))
     except OSError:
         return None
 

@@ -10,6 +10,7 @@ from hashlib import md5
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from toyspec.core.format.lines import end_of_lines
+from toyspec.core.reading.live_stream import identity_of
 from toyspec.core.reading.stream_files import open_stream
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
 Relation = Literal["same", "behind", "ahead", "other"]
 """How an object is to a file: the same bytes, the first ones of it, all of it and more, or other ones."""
-
-Signature = tuple[int, int, int, int]
-"""Device, number, size and time of change of a file."""
 
 LINE_BYTES = 1 << 16
 """Most bytes of a last line."""
@@ -40,11 +38,6 @@ class ShortenedError(OSError):
         super().__init__(errno.EAGAIN, "it became shorter while it was read", path)
 
 
-def signature_of(status: os.stat_result) -> Signature:
-    """Return what changes with a file, from its *status*."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
 class LocalFile:
     """A regular file, open for reading; a context manager that closes it."""
 
@@ -53,7 +46,7 @@ class LocalFile:
         self.path = path
         self.descriptor = open_stream(path)
         status = os.fstat(self.descriptor)
-        self.signature = signature_of(status)
+        self.signature = identity_of(status)
         self.size = status.st_size
         """Number of bytes when it was opened."""
         self._ends_in_lf = False

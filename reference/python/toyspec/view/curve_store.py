@@ -30,7 +30,7 @@ from toyspec.view.pyramids import COLUMNS, MOST_BUCKETS, Buckets, EnginePyramid
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
-    from toyspec.view.opened_files import Identity
+    from toyspec.core.reading.live_stream import Identity
     from toyspec.view.pyramids import AnyPyramid
     from toyspec.view.scans import ScannedRun
 

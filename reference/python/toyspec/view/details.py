@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toyspec.core.findings import FileReport, ReadReport
+    from toyspec.core.reading.live_stream import Identity
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.reading.records import Record
     from toyspec.health.rules import HealthAlert
-    from toyspec.view.opened_files import Identity
     from toyspec.view.pyramids import Buckets
     from toyspec.view.viewed_runs import ViewedRun
 

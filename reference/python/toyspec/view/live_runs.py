@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
+    from toyspec.core.reading.live_stream import Identity
     from toyspec.view.curve_store import Curves
-    from toyspec.view.opened_files import Identity
     from toyspec.view.roots import Root
 
 

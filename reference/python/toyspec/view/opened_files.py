@@ -6,27 +6,20 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from toyspec.core.places.addresses import is_address
+from toyspec.core.reading.live_stream import identity_of
 from toyspec.core.reading.stream_files import open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.core.reading.live_stream import Status
+    from toyspec.core.reading.live_stream import Identity
     from toyspec.view.roots import Root
 
 _CHUNK_BYTES = 1 << 18
 # Each block of an object is a request.
 _REQUEST_BYTES = 1 << 22
 
-Identity = tuple[int, int, int, int]
-"""Device, number of the file, size in bytes, and a number that each change alters: for a file, its time."""
-
 NO_IDENTITY: Identity = (0, 0, 0, 0)
-
-
-def identity_of(status: Status) -> Identity:
-    """Return the identity of what has *status*."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def identity_at(path: str) -> Identity:

@@ -23,12 +23,12 @@ from toyspec.view.scans import ScannedRun
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from toyspec.core.reading.live_stream import Identity
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.runs.discovery import Stream
     from toyspec.core.runs.summary import RunSummary
     from toyspec.core.workers.processes import ProcessCrew
     from toyspec.core.workers.running import Call
-    from toyspec.view.opened_files import Identity
 
 ALONE_BYTES = 16 << 20
 """Number of bytes that one process reads alone: to start others costs as much."""

@@ -12,14 +12,13 @@ from toyspec.core.findings import Gap
 from toyspec.core.format.numbers import finite_number
 from toyspec.core.format.record_mapping import mapping_of
 from toyspec.core.reading.follower import FollowedFeed
-from toyspec.core.reading.live_stream import LiveStream
+from toyspec.core.reading.live_stream import LiveStream, identity_of
 from toyspec.core.reading.log_detection import DialectChoice, detect_profile_at
 from toyspec.core.reading.records import RecordFeed
 from toyspec.core.reading.step_blocks import StepBlock, StepBlockFeed
 from toyspec.core.runs.run_facts import cut
 from toyspec.core.runs.summary import RunSummary
 from toyspec.core.system_calls import cause_of
-from toyspec.view.opened_files import identity_of
 from toyspec.view.pyramids import MOST_BUCKETS, EnginePyramid, new_pyramid
 from toyspec.view.rows import MOST_METRICS
 
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from toyspec.core.reading.attempts import Attempts
+    from toyspec.core.reading.live_stream import Identity
     from toyspec.core.reading.records import Record
-    from toyspec.view.opened_files import Identity
     from toyspec.view.pyramids import AnyPyramid
 
     Wanted = Callable[[str], bool]

@@ -12,8 +12,8 @@ from toyspec.view.rows import annotated, with_ranks
 from toyspec.view.scanning import ScanWork
 
 if TYPE_CHECKING:
+    from toyspec.core.reading.live_stream import Identity
     from toyspec.core.runs.discovery import Stream
-    from toyspec.view.opened_files import Identity
     from toyspec.view.roots import Root
     from toyspec.view.scans import ScannedRun
 

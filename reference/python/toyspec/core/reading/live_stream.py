@@ -47,6 +47,13 @@ class ObjectStatus(NamedTuple):
 
 
 Status: TypeAlias = "os.stat_result | ObjectStatus"
+Identity = tuple[int, int, int, int]
+"""Device, number of the file, size in bytes, and a number that each change alters: for a file, its time."""
+
+
+def identity_of(status: Status) -> Identity:
+    """Return the identity of what has *status*."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def status_of(size: int, identity: str) -> ObjectStatus:
