@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +31,9 @@ class RowService(Destination):
         self.kept: list[dict[str, Any]] = []
         self._knowledge, self._behaviours, self._path = knowledge, iter(behaviours), path
         if path is not None and path.exists():
+            data = path.read_bytes()
+            # SIGKILL ends a write at a boundary of pages: a service keeps no part of a row.
+            os.truncate(path, data.rfind(b"\n") + 1)
             self.kept = [json.loads(line) for line in path.read_bytes().splitlines()]
 
     @property
