@@ -15,6 +15,7 @@ from property_examples import examples
 from toyspec import check_bytes, read
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.records import Row
+from toyspec.logs.forms import CsvForm
 from toyspec.logs.proposal import propose
 
 LOGS = [json.loads(line) for line in Path(__file__).parents[1].joinpath("proposals.jsonl").read_bytes().splitlines()]
@@ -89,3 +90,12 @@ def test_a_console_comes_out_as_it_went_in(data: st.DataObject) -> None:
     found = [each.message for each in check_bytes(log).findings]
     assert (trainings > 1) == any("start again" in each for each in found)
     assert trainings > 1 or not found
+
+
+def test_names_of_a_drawn_table_are_of_few_lines() -> None:
+    """Lines without a number are the header of a table with bars; it has the last of them, however many there are."""
+    form = CsvForm("|")
+    for at in range(100):
+        assert form.read(b"| a%d | b |" % at, first=not at) is None
+    assert form.header is not None
+    assert ["a96 a97 a98 a99", "b b b b"] == form.header[1:3]

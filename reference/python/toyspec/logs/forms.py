@@ -51,7 +51,7 @@ _WORDS_BEFORE = re.compile(
 _TITLED = re.compile(r"\s+((?:[A-Z][a-z]+ ){1,3})$", re.ASCII)
 # A number without a sign has all words before it as its name if nothing else follows it: ", Learning Rate 1e-05, ".
 _CLOSED = re.compile(r"\s?[A-Za-z%][\w%/]{0,11}(?=\s*(?:[|,;)\t]|$))|\s*(?:[|,;)\t]|$)", re.ASCII)
-_PART = re.compile(r"(?:^|[|;])\W*([A-Za-z][\w/]*):?\s[^|;]*$")
+_PART = re.compile(r"\W*([A-Za-z][\w/]*):?\s")
 # A line of nothing but pairs begins with a name, and so does what is after a headline: "Epoch 1: Average loss: 0.5".
 _START = re.compile(r"^\s*(?:(?=[^\W\d_])|[:-]\s+)")
 _PHASE = r"(?:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev)"
@@ -135,6 +135,7 @@ _BARS, _BLANKS = "|", " "
 _DRAWN = str.maketrans("│┃║", "|||")
 _RULES = "-=+:| \t─━═"
 _WIDE = re.compile(r"\s{2,}|\t")
+_MOST_HEADS = 4
 _SEMICOLON = ";"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?", re.ASCII)
 _MULTIPLES = {"k": "e3", "K": "e3", "M": "e6", "B": "e9"}
@@ -349,7 +350,7 @@ class CsvForm:
             return True
         # The names of a table with bars may be of several lines.
         is_more = self._delimiter == _BARS and len(cells) == len(self.header or ())
-        self._heads = [*self._heads, cells] if is_more else [cells]
+        self._heads = [*self._heads[1 - _MOST_HEADS :], cells] if is_more else [cells]
         names = [" ".join(filter(None, parts)) for parts in zip(*self._heads, strict=True)]
         # pandas names the column of an index so that it reads back without a name.
         self.header = distinct([names[0] or UNNAMED, *names[1:]])
@@ -782,9 +783,10 @@ def _named_pairs(text: str) -> list[tuple[str, str, str]]:
     if len(names) == len(found):
         return found
     # "D: loss 0.5; G: loss 0.4": the first word of a part, which is not a name, is before those that it has.
-    heads = [head[1] if (head := _PART.search(text, 0, start)) else "" for start in starts]
+    parts = [max(text.rfind(mark, 0, start) for mark in "|;") + 1 for start in starts]
+    heads = [_PART.match(text, part, start) for part, start in zip(parts, starts, strict=True)]
     return [
-        (name if head in names or not head else f"{head}/{name}", figure, glued)
+        (name if head is None or head[1] in names else f"{head[1]}/{name}", figure, glued)
         for head, (name, figure, glued) in zip(heads, found, strict=True)
     ]
 
