@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from conformance.faults.case import ENTRY, START, STEP
 from conformance.faults.streams import count_in, found_in
-from conformance.faults.tracing import SYNCS, WRITES, calls_in, traced, wait_until_open
+from conformance.faults.tracing import SYNCS, WRITES, calls_in, held, let_go, traced, wait_until_open
 
 if TYPE_CHECKING:
     from conformance.faults.case import Case
@@ -166,12 +166,15 @@ def replaced_before_lock(case: Case) -> None:
     case.needs("flock")
     case.make(START + STEP)
     case.acknowledged += ["run_start", "step 1"]
-    case.run(traced("flock", case.stream, "delay_enter=1500000:when=1"))
+    case.run(held("flock", case.stream, "enter", 1))
     case.program.send(f"open resume {case.directory}\n")
     wait_until_open(case.stream)
-    os.rename(case.stream, f"{case.stream}.old")
-    case.make(START + STEP)
-    case.take("open", case.program.hear("open"))
+    case.make(START + STEP, f"{case.stream}.new")
+    os.link(case.stream, f"{case.stream}.old")
+    os.replace(f"{case.stream}.new", case.stream)
+    let_go(case.program.pid)
+    opened = case.take("open", case.program.hear("open"))
+    case.demand(opened.is_ok, f"`open` failed: {opened.text[-80:]}")
     case.say_all("resume 1", "step 2", "end", "close")
     case.settle()
     files = case.files()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from conformance.faults.case import START, STEP, MachineError
 from conformance.faults.streams import count_in, found_in
-from conformance.faults.tracing import WRITES, fill, small_disk, traced_child, wait_until_longer
+from conformance.faults.tracing import WRITES, fill, held, let_go, small_disk, traced_child, wait_until_longer
 
 if TYPE_CHECKING:
     from conformance.faults.case import Case
@@ -79,7 +79,7 @@ def appended(case: Case) -> None:
 def appended_meanwhile(case: Case) -> None:
     """Another process appends a line after a part of a record was written, before the rest fails; that line stays."""
     os.makedirs(case.directory)
-    case.run(traced_child(WRITES, case.stream, "delay_enter=700000:when=4"))
+    case.run(held(WRITES, case.stream, "enter", 4))
     case.say_all(f"open replace {case.directory}", "start", "note 1 500")
     size = os.path.getsize(case.stream)
     _limit(case, size + 9)
@@ -91,6 +91,7 @@ def appended_meanwhile(case: Case) -> None:
         case.demand(os.path.getsize(case.stream) == size, "the stream has changed")
     with open(case.stream, "ab") as file:
         file.write(_FOREIGN)
+    let_go(case.program.pid)
     case.take("", case.program.hear("note 2 500"))
     _lift(case)
     for command in ("step 3", "end", "close"):

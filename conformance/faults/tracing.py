@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ WRITES = "write,pwrite64,writev"
 COPIES = f"{WRITES},copy_file_range,sendfile,splice"
 SYNCS = "fsync,fdatasync"
 _SECONDS = 30.0
+_HELD_MICROSECONDS = 600_000_000
 
 
 def traced(calls: str, path: str = "", inject: str = "", log: str = os.devnull) -> list[str]:
@@ -39,12 +41,30 @@ def traced_child(calls: str, path: str, inject: str) -> list[str]:
     return [strace, "-D", *words]
 
 
+def held(calls: str, path: str, where: str, when: int) -> list[str]:
+    """Return a command like :func:`traced_child` under which one call waits until :func:`let_go`.
+
+    The call is number *when* of *calls* on *path*; *where* is ``enter`` or ``exit``, before or after it is done.
+    """
+    words = traced_child(calls, path, f"delay_{where}={_HELD_MICROSECONDS}:when={when}")
+    # A program outlives this strace, and would keep the filter.
+    return [word for word in words if word != "--seccomp-bpf"]
+
+
+def let_go(pid: int) -> None:
+    """Let the call that :func:`held` holds in process *pid* go on, and end the trace."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        tracer = int(file.read().partition("TracerPid:")[2].split()[0])
+    if tracer:  # none where the program has ended, which its next answer shows
+        os.kill(tracer, signal.SIGKILL)
+
+
 def wait_until_longer(path: str, size: int) -> None:
     """Return when the file at *path* has more than *size* bytes."""
     end = time.monotonic() + _SECONDS
     while os.path.getsize(path) <= size:
         if time.monotonic() > end:
-            raise MachineError("the write was not delayed")
+            raise MachineError("the write was not held")
         time.sleep(0.01)
 
 

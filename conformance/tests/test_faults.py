@@ -61,7 +61,13 @@ def test_a_careless_writer_is_not_ok(title: str) -> None:
 @NEEDS_STRACE
 @pytest.mark.parametrize(
     "title",
-    ["a write fails: ENOSPC", "fsync fails", "another process holds", "side file and directory"],
+    [
+        "a write fails: ENOSPC",
+        "fsync fails",
+        "another process holds",
+        "side file and directory",
+        "the stream is replaced",
+    ],
 )
 def test_a_careless_writer_is_not_ok_under_strace(title: str) -> None:
     """So are those that strace makes."""

@@ -47,8 +47,6 @@ class _AnyName(type):
     """The class of classes that have every public attribute."""
 
     def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
         return part_of(cls.__name__, name, cls.counting)
 
     counting: Callable[[str], None]
@@ -74,8 +72,6 @@ class Unlogged(metaclass=_AnyName):
         return _kind(type(self).__name__, _nothing)()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in _OF_ARRAYS:
-            raise AttributeError(name)
         return part_of(type(self).__name__, name, type(self).counting)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -104,7 +100,12 @@ class Unlogged(metaclass=_AnyName):
 
 
 def part_of(owner: str, name: str, counting: Callable[[str], None]) -> Any:
-    """Return what stands for *name* of *owner*: a class of that name where it is written as one, else an object."""
+    """Return what stands for *name* of *owner*: a class of that name where it is written as one, else an object.
+
+    Raises AttributeError for what Python itself asks for, and for what would make of it a number or an array.
+    """
+    if name.startswith("__") or name in _OF_ARRAYS:
+        raise AttributeError(name)
     path = f"{owner}.{name}".lstrip(".")
     if path in _constants():
         return _constants()[path]
@@ -135,8 +136,6 @@ def substitute(tracker: str, name: str, counting: Callable[[str], None], *, of: 
         return _refusing(tracker, name, names["must return"][name])
     if name not in names[of] and not name.startswith("_"):
         raise AttributeError(f"{tracker} has no {name!r}")
-    if name.startswith("__"):
-        raise AttributeError(name)
     return part_of("", name, _nothing if name in names["no data"] or name[:1] == "_" else counting)
 
 

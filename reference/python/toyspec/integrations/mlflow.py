@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.system_calls import say
+from toyspec.core.writing.plain_values import plain_number
 from toyspec.core.writing.run_ids import run_id_from
 from toyspec.integrations.left_out import part_of, say_left_out, substitute
 from toyspec.integrations.standing_in import ROOT, VERSIONS
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from toyspec.core.writing.events import Reason
 
 __version__ = VERSIONS["mlflow"]
-_active: ActiveRun | None = None
+_active: list[ActiveRun] = []
+"""The run that was started last, after those that it is nested in."""
 _runs: dict[str, ActiveRun] = {}
 """Those of this process, by id, for ``MlflowClient``."""
 _settings: dict[str, Any] = {"root": "runs", "experiment": None}
@@ -37,6 +39,7 @@ class ActiveRun(Logs):
     def __init__(self, training: TrainingRun) -> None:
         self.training = training
         """What is written, and where."""
+        self._metrics: dict[str, Any] = {}
         writer = training.begin()
         self.info = SimpleNamespace(
             run_id=training.run_id,
@@ -53,10 +56,31 @@ class ActiveRun(Logs):
         """Return what takes calls and is left out, for a name that the run of mlflow has."""
         return substitute("mlflow", name, _count, of="run")
 
+    @property
+    def data(self) -> Any:
+        """Settings, tags, and the last value of each metric that this process has written."""
+        settings = {name: str(value) for name, value in self.training.begin().config.items()}
+        tags = {name.removeprefix("tag."): value for name, value in settings.items() if name.startswith("tag.")}
+        params = {name: value for name, value in settings.items() if not name.startswith("tag.")}
+        return SimpleNamespace(params=params, tags=tags, metrics=dict(self._metrics))
+
+    def log(self, values: Mapping[str, Any], step: int | None = None) -> None:
+        """Write numbers."""
+        # No tensor is kept with its graph.
+        self._metrics |= {name: plain_number(value) for name, value in values.items()}
+        self.training.log(values, step=step)
+
     def close(self) -> None:
         """End the run: as errored or interrupted within the handling of an exception."""
-        _forget(self)
-        self.training.end()
+        self.end()
+
+    def end(self, status: str | None = None) -> None:
+        """End the run, as *status* says; the one that it is nested in goes on."""
+        if self in _active:
+            _active.remove(self)
+        reason = None if status is None else _STATUSES.get(status, "errored")
+        self.info.status = status or "FINISHED"
+        self.training.end(reason=reason)
 
 
 def set_tracking_uri(uri: Any) -> None:
@@ -103,74 +127,74 @@ def start_run(  # noqa: PLR0913, PLR0917 - the call of mlflow
     **_: Any,
 ) -> ActiveRun:
     """Start a run and return it; with a *run_id*, the run of this name goes on at the first step that is logged."""
-    global _active  # noqa: PLW0603 - mlflow has one active run, in its module
-    del parent_run_id
-    if _active is not None and not nested:
+    if _active and not nested:
         raise RuntimeError("a run is active: call end_run() first, or start_run(nested=True)")
+    parent = parent_run_id or (_active[-1].info.run_id if _active else None)
+    known = {**(tags or {}), **({} if parent is None else {"mlflow.parentRunId": parent})}
     options = RunOptions(
         root=_root(),
         run_id=None if run_id is None else run_id_from(run_id),
         name=run_name,
         group=experiment_id or _settings["experiment"] or os.environ.get("MLFLOW_EXPERIMENT_NAME"),
-        tags=[f"{name}={value}" for name, value in (tags or {}).items()],
+        tags=[f"{name}={value}" for name, value in known.items()],
         notes=description,
     )
-    _active = ActiveRun(TrainingRun(options, Start()))
-    return _active
+    open_run = _runs.get(str(run_id))
+    is_open = open_run is not None and open_run.info.status == "RUNNING"
+    _active.append(open_run if open_run is not None and is_open else ActiveRun(TrainingRun(options, Start())))
+    return _active[-1]
 
 
 def active_run() -> ActiveRun | None:
     """Return the run that has been started; None without one."""
-    return _active
+    return _active[-1] if _active else None
 
 
 def last_active_run() -> ActiveRun | None:
     """Return the active run, else the last one of this process; None without one."""
-    return _active or next(reversed(_runs.values()), None)
+    return active_run() or next(reversed(_runs.values()), None)
 
 
 def end_run(status: str = "FINISHED") -> None:
     """End the active run; do nothing without one."""
-    if _active is not None:
-        ended = _active
-        _forget(ended)
-        ended.training.end(reason=_STATUSES.get(status, "errored"))
+    if _active:
+        _active[-1].end(status)
 
 
 def log_param(key: str, value: Any, **_: Any) -> Any:
     """Write a setting of the run, and return it."""
-    _started().begin({key: value})
+    _started().training.begin({key: value})
     return value
 
 
 def log_params(params: Mapping[str, Any], **options: Any) -> None:
     """Write settings of the run."""
-    _of(options).begin(params)
+    _of(options).training.begin(params)
 
 
 def log_metric(key: str, value: Any, step: int | None = None, *_: Any, **options: Any) -> None:
     """Write a number; its time is now."""
-    _of(options).log({key: value}, step=step)
+    _of(options).log({key: value}, step)
 
 
 def log_metrics(metrics: Mapping[str, Any], step: int | None = None, *_: Any, **options: Any) -> None:
     """Write numbers; their time is now."""
-    _of(options).log(metrics, step=step)
+    _of(options).log(metrics, step)
 
 
 def set_tag(key: str, value: Any, **_: Any) -> None:
     """Write a tag as a setting: a run's own tags are fixed at its start."""
-    _started().begin({f"tag.{key}": str(value)})
+    _started().training.begin({f"tag.{key}": str(value)})
 
 
 def set_tags(tags: Mapping[str, Any], **_: Any) -> None:
     """Write tags as settings."""
-    _started().begin({f"tag.{key}": str(value) for key, value in tags.items()})
+    _started().training.begin({f"tag.{key}": str(value) for key, value in tags.items()})
 
 
 def log_text(text: str, artifact_file: str, **_: Any) -> None:
     """Write a text as a note."""
-    _started().begin().note(f"{artifact_file}: {text}")
+    _started().training.begin().note(f"{artifact_file}: {text}")
 
 
 class Metric(SimpleNamespace):
@@ -210,37 +234,35 @@ class MlflowClient:
         return ActiveRun(TrainingRun(options, Start()))
 
     def get_run(self, run_id: str) -> ActiveRun:
-        """Return a run of this process; raise KeyError for another."""
-        return _runs[run_id]
+        """Return a run; one that this process has not started goes on."""
+        return _of({"run_id": run_id})
 
     def log_metric(self, run_id: str, key: str, value: Any, *_: Any, step: int | None = None, **__: Any) -> None:
         """Write a number; its time is now."""
-        _of({"run_id": run_id}).log({key: value}, step=step)
+        _of({"run_id": run_id}).log({key: value}, step)
 
     def log_param(self, run_id: str, key: str, value: Any, **_: Any) -> None:
         """Write a setting."""
-        _of({"run_id": run_id}).begin({key: value})
+        _of({"run_id": run_id}).training.begin({key: value})
 
     def set_tag(self, run_id: str, key: str, value: Any, **_: Any) -> None:
         """Write a tag as a setting."""
-        _of({"run_id": run_id}).begin({f"tag.{key}": str(value)})
+        _of({"run_id": run_id}).training.begin({f"tag.{key}": str(value)})
 
     def log_batch(
         self, run_id: str, metrics: Iterable[Any] = (), params: Iterable[Any] = (), tags: Iterable[Any] = (), **_: Any
     ) -> None:
         """Write numbers, settings and tags."""
-        training = _of({"run_id": run_id})
+        run = _of({"run_id": run_id})
         for metric in metrics:
-            training.log({metric.key: metric.value}, step=metric.step)
+            run.log({metric.key: metric.value}, metric.step)
         settings = {each.key: each.value for each in params} | {f"tag.{each.key}": str(each.value) for each in tags}
         if settings:
-            training.begin(settings)
+            run.training.begin(settings)
 
     def set_terminated(self, run_id: str, status: str | None = None, *_: Any) -> None:
         """End a run."""
-        ended = _runs[run_id]
-        _forget(ended)
-        ended.training.end(reason=_STATUSES.get(status or "FINISHED", "errored"))
+        _of({"run_id": run_id}).end(status or "FINISHED")
 
 
 def __getattr__(name: str) -> Any:
@@ -261,26 +283,25 @@ def _root() -> str | os.PathLike[str]:
     return root
 
 
-def _forget(ended: ActiveRun) -> None:
-    global _active  # noqa: PLW0603 - mlflow has one active run, in its module
-    if _active is ended:
-        _active = None
-
-
-def _of(options: Mapping[str, Any]) -> TrainingRun:
+def _of(options: Mapping[str, Any]) -> ActiveRun:
     """Return the run whose id is in *options*, else the active one, which starts now at the latest."""
-    found = _runs.get(str(options.get("run_id")))
-    return _started() if found is None else found.training
+    run_id = options.get("run_id")
+    if run_id is None:
+        return _started()
+    found = _runs.get(str(run_id))
+    if found is None:
+        return ActiveRun(TrainingRun(RunOptions(root=_root(), run_id=run_id_from(str(run_id))), Start()))
+    return found
 
 
-def _started() -> TrainingRun:
-    return (_active or start_run()).training
+def _started() -> ActiveRun:
+    return active_run() or start_run()
 
 
 def _count(what: str) -> None:
     """Count in the log that what *what* was given is left out; say it where there is no run."""
-    if _active is None:
+    if not _active:
         say_left_out(f"mlflow.{what}")
     else:
         why = f"toyspec's mlflow does not log what {what} is given; log it as numbers or texts"
-        _active.training.begin().leave_out(what, why)
+        _active[-1].training.begin().leave_out(what, why)

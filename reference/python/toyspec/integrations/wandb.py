@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import secrets
 import string
+import time
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,7 +31,7 @@ from toyspec.integrations.standing_in import ROOT, VERSIONS
 from toyspec.integrations.training_run import Logs, RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 __version__ = VERSIONS["wandb"]
 run: Run | None = None
@@ -58,17 +59,29 @@ class Run(Logs):
         self.resumed = last is not None
         """Whether the log of an earlier program goes on."""
         self.starting_step = self._step = 0 if last is None else last + 1
+        self.start_time = time.time()
+        """Seconds since 1970."""
         self._over: dict[str, str] = {}
         """By the name or pattern of a metric, the metric that counts its steps."""
         self._completions = Completions()
 
-    entity = url = group = job_type = sweep_id = None
+    entity = url = job_type = sweep_id = None
     disabled, offline = False, True
 
     @property
     def id(self) -> str | None:
         """Id of the run."""
         return self.training.run_id
+
+    @property
+    def path(self) -> str:
+        """Project and id of the run."""
+        return "/".join(filter(None, (self.project, self.id)))
+
+    @property
+    def group(self) -> str | None:
+        """Group of the run."""
+        return self.training.options.group
 
     @property
     def name(self) -> str | None:
@@ -308,7 +321,16 @@ def _started() -> Run:
     return run
 
 
-class Image(media.Image):
+class _Value:
+    """A value of wandb: what else it has there takes calls, and is counted where it has data."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return part_of(type(self).__name__, name, _count)
+
+
+class Image(_Value, media.Image):
     """A picture for ``log``; *mode* is that of Pillow, which an array shows by its shape."""
 
     def __init__(self, data_or_path: Any, mode: str | None = None, caption: str | None = None, **others: Any) -> None:
@@ -319,21 +341,21 @@ class Image(media.Image):
                 _count(f"Image.{name}")
 
 
-class Audio(media.Audio):
+class Audio(_Value, media.Audio):
     """A sound for ``log``."""
 
     def __init__(self, data_or_path: Any, sample_rate: int | None = None, caption: str | None = None) -> None:
         super().__init__(data_or_path, sample_rate, caption=caption)
 
 
-class Video(media.Video):
+class Video(_Value, media.Video):
     """A film for ``log``: a file; an array of frames is left out, which the log reports."""
 
     def __init__(self, data_or_path: Any, caption: str | None = None, *_: Any, **__: Any) -> None:
         super().__init__(data_or_path, caption=caption)
 
 
-class Histogram(media.Histogram):
+class Histogram(_Value, media.Histogram):
     """A histogram for ``log``: of values, or of the counts and edges that ``numpy.histogram`` returns."""
 
     def __init__(self, sequence: Any = None, np_histogram: Any = None, num_bins: int = 64) -> None:
@@ -341,7 +363,7 @@ class Histogram(media.Histogram):
         super().__init__(sequence, num_bins, edges=edges, counts=counts)
 
 
-class Table(media.Table):
+class Table(_Value, media.Table):
     """A table for ``log``, whose rows are those that it has when it is logged."""
 
     def __init__(
@@ -349,24 +371,42 @@ class Table(media.Table):
     ) -> None:
         super().__init__()
         data = data if data is not None else rows
+        if hasattr(data, "columns") or dataframe is not None:
+            frame = data if dataframe is None else dataframe
+            columns, data = frame.columns, frame.rows() if hasattr(frame, "rows") else frame.to_dict("split")["data"]
         self.columns = list(columns) if columns is not None else ["Input", "Output", "Expected"]
         self.data: list[list[Any]] = [] if data is None else [list(row) for row in data]
-        self._frame = dataframe
 
     def add_data(self, *cells: Any) -> None:
         """Add a row."""
         self.data.append(list(cells))
 
+    add_row = add_data
+
+    def add_column(self, name: str, data: Any, optional: bool = False) -> None:
+        """Add a column: a cell to each row that there is."""
+        del optional
+        cells = list(data)
+        rows = self.data if self.columns else []
+        # Rows of unequal widths are left out where the table is logged.
+        rows.extend([] for _ in cells[len(rows) :])
+        for row, cell in zip(rows, cells, strict=False):
+            row.append(cell)
+        self.columns, self.data = [*self.columns, name], rows
+
+    def get_column(self, name: str, convert_to: Any = None) -> list[Any]:
+        """Return the cells of a column."""
+        del convert_to
+        return [row[self.columns.index(name)] for row in self.data]
+
+    def iterrows(self) -> Iterator[tuple[int, list[Any]]]:
+        """Yield each row with its number, from 0."""
+        return iter(enumerate(self.data))
+
     def rows(self) -> list[dict[str, Any]]:
-        """Return the rows, each by the names of its columns; those of a data frame of pandas or Polars."""
-        if self._frame is None:
-            return [dict(zip(self.columns, row, strict=False)) for row in self.data]
-        is_polars = hasattr(self._frame, "to_dicts")
-        found: list[dict[str, Any]] = self._frame.to_dicts() if is_polars else self._frame.to_dict("records")
-        return found
+        """Return the rows, each by the names of its columns."""
+        return [dict(zip(self.columns, row, strict=False)) for row in self.data]
 
     def placed(self, directory: str, calls: SystemCalls) -> dict[str, Any]:
         """See Media."""
-        if self._frame is not None:
-            return media.Table(self._frame).placed(directory, calls)
         return media.Table(self.data, self.columns).placed(directory, calls)

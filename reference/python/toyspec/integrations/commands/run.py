@@ -73,7 +73,7 @@ def run(options: Namespace) -> int:
         forwarding.process = process
         status = process.wait()
     written = [path for path, version in _versions(options.root).items() if before.get(path) != version]
-    for path in written or [f"no run was written below {options.root}"]:
+    for path in written or [f"no run was written below {options.root}; a program may have named another directory"]:
         say(f"run: {path}")
     return status if status >= 0 else 128 - status
 
