@@ -10,10 +10,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from toyspec.core.writing.append_file import AppendFile, Options
+
 
 def content(path: str) -> bytes:
     """Return the bytes of a file, none when it does not exist."""
     return Path(path).read_bytes() if os.path.exists(path) else b""
+
+
+def lines_file(path: str, **options: Any) -> AppendFile:
+    """Create a file that grows by lines."""
+    return AppendFile.create(path, options=Options(**options))
 
 
 def put_irregular(path: Path, kind: str) -> None:

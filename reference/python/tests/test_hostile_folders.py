@@ -11,7 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from hostile_folders import (
 )
 from loopback_hub import NAME, known_hub
 from loopback_store import BUCKET, Store
+from run_streams import with_stream
 from toyspec.catalog.layout import LAYOUT, read_manifest
 from toyspec.core.command_line.main import main
 from toyspec.core.errors import StreamUnreadableError
@@ -39,6 +40,7 @@ from toyspec.core.reading.configuration import distrust, find_configuration
 from toyspec.core.writing.environment import git_revision
 from toyspec.health.actions import actions_by
 
+ENDED = STREAM + b'{"kind":"run_end","t":2.0,"reason":"completed"}\n'
 SCRIPT = Path(sys.executable).with_name("toyspec")
 OPTIONAL = ("pyarrow", "duckdb", "trackio", "wandb", "mlflow", "numpy", "tensorboard", "yaml", "PIL", "obstore", "ray")
 STANDARD = ("multiprocessing", "pickle", "signal", "json", "typing", "random", "threading", "copyreg")
@@ -53,6 +55,11 @@ def hostile_modules(directory: Path, names: tuple[str, ...]) -> Path:
     return marks
 
 
+def questions(asked: list[list[str]], run: Callable[[list[str]], int] = main) -> dict[str, Callable[[], int]]:
+    """Return what runs each command, by its words."""
+    return {" ".join(each): partial(run, each) for each in asked}
+
+
 def table(*names: str) -> bytes:
     """Return what looks like a Parquet table with columns of *names*."""
     footer = b"".join(bytes([len(name)]) + name.encode() for name in names)
@@ -63,8 +70,7 @@ def table(*names: str) -> bytes:
 @pytest.mark.parametrize("command", [[str(SCRIPT)], [sys.executable, "-m", "toyspec"]], ids=["toyspec", "python -m"])
 def test_files_of_the_working_directory_are_not_imported(command: list[str], tmp_path: Path) -> None:
     """No library that a command needs is found there; export and import need most of them."""
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "events.jsonl").write_bytes(STREAM)
+    with_stream(tmp_path / "a", STREAM)
     marks = hostile_modules(tmp_path, OPTIONAL)
     exports = [["export", "a", "--to", name, "-o", f"to-{name}"] for name in ("wandb", "mlflow")]
     for words in (["doctor", "."], ["import", ".", "-o", "in"], *exports, ["view", "--help"], ["query", "SELECT 1"]):
@@ -161,8 +167,7 @@ def test_attacks_are_read_by_their_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A line that is refused for how it is written attacks nothing."""
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "events.jsonl").write_bytes(STREAM)
+    with_stream(tmp_path / "a", STREAM)
     monkeypatch.chdir(tmp_path)
     for words in lines("a"):
         status, said = main(words), capsys.readouterr().err
@@ -201,7 +206,7 @@ def test_no_command_waits_for_a_special_file(folder: Path, monkeypatch: pytest.M
     """Whatever has the name of a log or of a file beside one: each command ends, without an internal error."""
     monkeypatch.chdir(folder)
     asked = [words for place in ("log", "beside", ".") for words in lines(place)]
-    assert [] == found_by("commands on special files", {" ".join(each): partial(main, each) for each in asked})
+    assert [] == found_by("commands on special files", questions(asked))
 
 
 @pytest.mark.parametrize("engine", ["native", "python"])
@@ -211,8 +216,7 @@ def test_each_special_log_below_a_folder_is_named(engine: str, tmp_path: Path, m
     for name, make in SPECIAL.items():
         (tmp_path / name).mkdir()
         make(tmp_path / name / "events.jsonl")
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "events.jsonl").write_bytes(STREAM)
+    with_stream(tmp_path / "run", STREAM)
     told = {
         "fifo": "a FIFO",
         "device": "a device",
@@ -262,7 +266,7 @@ def test_stores_from_elsewhere_are_safe_to_look_at(received: Path) -> None:
     """Each command ends, without an internal error."""
     places = [".", *_folders(received)]
     asked = [words for place in places for words in lines(place) if place == "." or words[0] in _OPENING]
-    assert [] == found_by("commands on stores", {" ".join(each): partial(main, each) for each in asked})
+    assert [] == found_by("commands on stores", questions(asked))
 
 
 @pytest.mark.posix
@@ -305,7 +309,7 @@ def test_objects_from_elsewhere_are_safe_to_look_at(store: Store, received: Path
         store.put(name, data)
     asked = [words for place in (f"s3://{BUCKET}/runs", f"s3://{BUCKET}/runs/sealed") for words in lines(place)]
     # Programs of their own: what has asked a store survives no fork, nor does its parent.
-    assert [] == found_by("commands on objects", {" ".join(each): partial(status_of, each) for each in asked})
+    assert [] == found_by("commands on objects", questions(asked, status_of))
 
 
 @pytest.mark.posix
@@ -314,7 +318,7 @@ def test_repositories_from_elsewhere_are_safe_to_look_at(received: Path, monkeyp
     """A repository of Hugging Face has the same files under the same names."""
     with known_hub(_objects(received), monkeypatch):
         asked = lines(f"hf://{NAME}/runs")
-        assert [] == found_by("commands on a repository", {" ".join(each): partial(main, each) for each in asked})
+        assert [] == found_by("commands on a repository", questions(asked))
 
 
 @pytest.mark.parametrize("name", _NOT_PATHS)
@@ -429,26 +433,21 @@ def test_commands_of_settings_in_the_folder_of_runs_are_ignored(
 
 
 @pytest.fixture
-def outside(tmp_path: Path) -> Path:
-    """Return a folder with a file, to which nothing may happen."""
+def outside(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder with files, to which nothing happens."""
     folder = tmp_path / "outside"
     folder.mkdir()
     for name in ("a.parquet", "a.records", "file"):
-        (folder / name).write_text("mine")
-    return folder
-
-
-def contents(folder: Path) -> dict[str, str]:
-    """Return what is in the files of *folder*."""
-    return {each.name: each.read_text() for each in folder.iterdir()}
+        (folder / name).write_bytes(STREAM)
+    before = _tree(folder)
+    yield folder
+    assert before == _tree(folder)
 
 
 def test_what_is_written_beside_a_log_follows_no_link(tmp_path: Path, outside: Path) -> None:
     """The seal and what is replaced take the place of a link; annotations are refused."""
-    before = contents(outside)
     run = tmp_path / "run"
-    run.mkdir()
-    (run / "events.jsonl").write_bytes(STREAM + b'{"kind":"run_end","t":2.0,"reason":"completed"}\n')
+    with_stream(run, ENDED)
     for name in ("SHA256SUMS.new", "annotations.jsonl"):
         (run / name).symlink_to(outside / "file")
     with pytest.raises(OSError, match="annotations"):
@@ -460,7 +459,6 @@ def test_what_is_written_beside_a_log_follows_no_link(tmp_path: Path, outside: P
     with toyspec.start_run(tmp_path, run_id="run", exist="resume") as again:
         again.step(step=2, loss=1.0)
     toyspec.seal(run)
-    assert before == contents(outside)
 
 
 @pytest.mark.parametrize("name", ["events.jsonl", "media", "artifacts", "events.jsonl.torn-105"])
@@ -470,8 +468,6 @@ def test_writer_follows_no_link(name: str, tmp_path: Path, outside: Path, monkey
     run.mkdir()
     if name != "events.jsonl":
         (run / "events.jsonl").write_bytes(STREAM + b"torn" * ("torn" in name))
-    (outside / "file").write_bytes(STREAM)
-    before = contents(outside)
     (run / name).symlink_to(outside / "file" if "." in name else outside)
     (tmp_path / "notes.txt").write_text("notes")
     with toyspec.start_run(tmp_path, run_id="run", exist="resume") as again:
@@ -482,7 +478,6 @@ def test_writer_follows_no_link(name: str, tmp_path: Path, outside: Path, monkey
         main(words)
     with toyspec.start_run(tmp_path, run_id="run", exist="replace"):
         pass
-    assert before == contents(outside)
 
 
 @pytest.mark.parametrize(
@@ -501,27 +496,22 @@ def test_commands_write_through_no_link(
 ) -> None:
     """That is in the folder in which they write."""
     folder = tmp_path / "a"
-    (folder / "a").mkdir(parents=True)
-    (folder / "a" / "events.jsonl").write_bytes(STREAM + b'{"kind":"run_end","t":2.0,"reason":"completed"}\n')
+    with_stream(folder / "a", ENDED)
     (folder / "log.csv").write_text("step,loss\n1,2.0\n")
     (folder / "lines.jsonl").write_text('{"s":1,"l":2.0}\n{"s":2,"l":2.0}\n')
     (folder / link).parent.mkdir(exist_ok=True)
     (folder / link).symlink_to(outside / "new" if "." in link[1:] and "import" not in link else outside)
-    before = contents(outside)
     monkeypatch.chdir(folder)
     main(words.split())
-    assert before == contents(outside)
 
 
 def test_name_of_a_run_leads_nowhere(tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A destination makes folders of it, also while a run is mirrored."""
     (tmp_path / "a").mkdir()
-    end = b'{"kind":"run_end","t":2.0,"reason":"completed"}\n'
-    (tmp_path / "a" / "events.jsonl").write_bytes(STREAM.replace(b'"a"', b'"../../outside/a"') + end)
-    before = contents(outside)
+    (tmp_path / "a" / "events.jsonl").write_bytes(ENDED.replace(b'"a"', b'"../../outside/a"'))
     monkeypatch.chdir(tmp_path)
     assert 0 == main(["mirror", "a", "--to", "tensorboard", "--into", "to/tb", "--backfill"])
-    assert (["outside-a"], before) == (os.listdir(tmp_path / "to" / "tb"), contents(outside))
+    assert ["outside-a"] == os.listdir(tmp_path / "to" / "tb")
 
 
 @pytest.mark.parametrize(
@@ -530,16 +520,13 @@ def test_name_of_a_run_leads_nowhere(tmp_path: Path, outside: Path, monkeypatch:
 def test_catalog_writes_and_deletes_through_no_link(name: str, tmp_path: Path, outside: Path) -> None:
     """A received catalog with a link in it is refused, or the link is replaced."""
     pytest.importorskip("duckdb")
-    (tmp_path / "runs" / "a").mkdir(parents=True)
-    (tmp_path / "runs" / "a" / "events.jsonl").write_bytes(STREAM)
+    with_stream(tmp_path / "runs" / "a", STREAM)
     toyspec.build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
-    before = contents(outside)
     place = tmp_path / "catalog" / name
     shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
     place.symlink_to(outside / "new" if "." in name else outside)
     with contextlib.suppress(toyspec.CatalogError, OSError):
         toyspec.update_catalog(tmp_path / "catalog")
-    assert before == contents(outside)
 
 
 @pytest.mark.parametrize("name", ["../outside/a.parquet", "/etc/passwd", "runs/../../a.parquet", "runs//a", "other/a"])

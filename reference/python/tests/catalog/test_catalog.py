@@ -74,9 +74,13 @@ def runs(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     """Return the catalog of such runs, which no test changes."""
-    directory = tmp_path_factory.mktemp("built")
-    build_catalog(runs_of_each_kind(directory / "runs"), out=directory / "catalog")
-    return Catalog(directory / "catalog")
+    return Catalog(build(runs_of_each_kind(tmp_path_factory.mktemp("built") / "runs")))
+
+
+def build(root: Path, **options: Any) -> Path:
+    """Build the catalog of the runs below *root* beside it and return its directory."""
+    build_catalog(root, out=root.parent / "catalog", **options)
+    return root.parent / "catalog"
 
 
 def rows(catalog: Path) -> dict[str, dict[str, Any]]:
@@ -115,8 +119,7 @@ def test_columns(built: Catalog) -> None:
 def test_update_reads_what_changed(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New, changed and live runs are read, those that are gone are dropped, and a full file with none of them stays."""
     monkeypatch.setattr(tables, "_MOST_RUNS", 2)
-    out = tmp_path / "catalog"
-    build_catalog(runs, out=out)
+    out = build(runs)
     before = digests(out)
     assert (8, 0, 8) == update_catalog(out)[:3]
     assert before == digests(out)
@@ -141,7 +144,7 @@ def test_live_run_is_read_again(tmp_path: Path) -> None:
     """A run that a writer had open is read by the next update, also if its stream is the same."""
     run = start_run(tmp_path / "runs", run_id="live")
     run.step(loss=1.0)
-    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    build(tmp_path / "runs")
     assert ["running"] == [run.facts.state for run in Catalog(tmp_path / "catalog").runs()]
     assert 1 == update_catalog(tmp_path / "catalog").read
     run.abandon()
@@ -160,8 +163,7 @@ def test_workers_write_the_same_bytes(tmp_path: Path) -> None:
 
 def test_build_that_is_stopped_leaves_the_catalog(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The earlier catalog is what readers see, and the next build removes what was left."""
-    out = tmp_path / "catalog"
-    build_catalog(runs, out=out)
+    out = build(runs)
     before = Catalog(out).runs().rows()
     put(runs, "new", stream("new", 1))
 
@@ -184,8 +186,7 @@ def test_build_that_is_stopped_leaves_the_catalog(runs: Path, tmp_path: Path, mo
 
 def test_table_that_cannot_be_written(runs: Path, tmp_path: Path) -> None:
     """An error of the disk is one of the catalog, with its place, and what was there stays."""
-    out = tmp_path / "catalog"
-    build_catalog(runs, out=out)
+    out = build(runs)
     before = rows(out)
     for file in out.glob("runs/000001-*.parquet"):
         file.with_name(file.name.replace("000001", "000002")).mkdir()
@@ -197,8 +198,7 @@ def test_table_that_cannot_be_written(runs: Path, tmp_path: Path) -> None:
 
 def test_what_is_not_a_catalog(runs: Path, tmp_path: Path) -> None:
     """Another version, another file, another directory and a missing one are each named."""
-    out = tmp_path / "catalog"
-    build_catalog(runs, out=out)
+    out = build(runs)
     manifest = json.loads((out / MANIFEST).read_bytes())
     for content, fact in (
         (json.dumps({**manifest, "catalog": 99, "toyspec": "9.0"}), "layout 99, written by toyspec 9.0; .* build it"),
@@ -245,8 +245,7 @@ def test_hostile_names_and_values(tmp_path: Path) -> None:
     assert [run.facts for run in whole] == [msgspec.structs.replace(run.facts, findings=None) for run in kept]
     odd = stream("c", steps=1).replace(b'"config"', b'"model":{"arch":"gpt"},"config"')
     put(tmp_path / "far", "c", odd.replace(b'"step":0', b'"step":%d' % 2**70))
-    build_catalog(tmp_path / "far", out=tmp_path / "far-catalog")
-    (far,) = rows(tmp_path / "far-catalog").values()
+    (far,) = rows(build(tmp_path / "far")).values()
     assert (None, None, 3.5) == (far["first_step"], far["last_step"], far["final_loss"])
     assert {"arch": "gpt"} == json.loads(far["model"])
 
@@ -254,8 +253,7 @@ def test_hostile_names_and_values(tmp_path: Path) -> None:
 def test_very_large_config(tmp_path: Path) -> None:
     """A run whose settings are larger than a row may be is listed without them."""
     put(tmp_path / "runs", "a", stream("a", config=json.dumps({"text": "x" * (9 << 20), "more": "y" * (9 << 20)})))
-    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
-    (run,) = Catalog(tmp_path / "catalog").runs()
+    (run,) = Catalog(build(tmp_path / "runs")).runs()
     assert ("a", {}, 2) == (run.facts.run, run.start, run.facts.last_step)
 
 
@@ -267,10 +265,9 @@ def test_rows_that_need_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         put(tmp_path / "runs", f"run-{number}", stream(f"run-{number}", config=config, steps=1))
     monkeypatch.setattr(tables, "_MEMORY", ("30MB", "30MB"))
     with pytest.raises(CatalogError, match="Out of Memory"):
-        build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+        build(tmp_path / "runs")
     monkeypatch.setattr(tables, "_MEMORY", ("30MB", "80%"))
-    assert build_catalog(tmp_path / "runs", out=tmp_path / "catalog").runs == 200
-    answer = Catalog(tmp_path / "catalog").query('select count(*) from runs where "config.setting-7" is not null')
+    answer = Catalog(build(tmp_path / "runs")).query('select count(*) from runs where "config.setting-7" is not null')
     assert list(answer.rows) == [(200,)]
 
 
@@ -404,7 +401,7 @@ def test_incidents_of_health_rules_are_counted(tmp_path: Path, monkeypatch: pyte
     put(tmp_path / "runs", "sick", stream("sick", steps=40).replace(b'"loss":-26.5', b'"loss":null'))
     put(tmp_path / "runs", "well", stream("well"))
     own = [{"name": "mine", "type": "nonfinite", "metric": ["loss"]}]
-    build_catalog(tmp_path / "runs", out=tmp_path / "catalog", health=own)
+    build(tmp_path / "runs", health=own)
     (tmp_path / "runs/well/events.jsonl").write_bytes(stream("well", steps=9).replace(b'"loss":0.5', b'"loss":null'))
     monkeypatch.chdir(tmp_path)
     assert 1 == update_catalog(tmp_path / "catalog").read
@@ -438,10 +435,9 @@ def test_reader_of_a_catalog_that_is_updated(tmp_path: Path) -> None:
         if number:
             assert 1 == update_catalog(tmp_path / "catalog").read
         else:
-            build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
-            before = Catalog(tmp_path / "catalog")
+            before = Catalog(build(tmp_path / "runs"))
     assert (1, 2) == (len(before.runs()), len(Catalog(tmp_path / "catalog").runs()))
-    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    build(tmp_path / "runs")
     with pytest.raises(CatalogError, match=r"was written twice while it was read .*; try again"):
         before.runs()
 
@@ -469,8 +465,7 @@ def test_name_of_one_run_is_found(tmp_path: Path) -> None:
         start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "config": config}
         step = {"kind": "step", "t": 1.0, "step": 1, "loss": 0.5, "extra": {f"acc/{each}": each + 0.5}}
         put(tmp_path / "runs", str(each), "".join(json.dumps(line) + "\n" for line in (start, step)).encode())
-    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
-    found = Catalog(tmp_path / "catalog")
+    found = Catalog(build(tmp_path / "runs"))
     for name in ("config.own_7.x", "last.acc/7", "LAST.ACC/7"):
         assert [(7,)] == found.query(f'select floor("{name}")::INT from runs where "{name}" > 0').rows
     assert [(number,)] == found.query('select count("config.lr") from runs where "config.Ω/~" = \'a\'').rows

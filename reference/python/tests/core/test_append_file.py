@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from files import content
+from files import content, lines_file
 from toyspec.core.errors import StreamClosedError, StreamRefusedError
 from toyspec.core.system_calls import SystemCalls
 from toyspec.core.writing.append_file import AppendFile, Options, copy_bytes
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> str:
 def test_a_short_write_is_completed(path: str) -> None:
     """A system that takes one byte at a time still gets every line whole."""
     calls = SystemCalls(write=lambda descriptor, data: os.write(descriptor, data[:1]))
-    file = AppendFile.create(path, options=Options(calls=calls))
+    file = lines_file(path, calls=calls)
     file.append(b"one")
     file.append(b"two")
     assert 8 == file.committed
@@ -38,7 +38,7 @@ def test_a_write_of_nothing_is_an_error(path: str) -> None:
     """A system that takes no byte and reports no error does not hang the writer."""
     taken = iter([2, 0])
     calls = SystemCalls(write=lambda descriptor, data: os.write(descriptor, data[: next(taken)]))
-    file = AppendFile.create(path, options=Options(calls=calls))
+    file = lines_file(path, calls=calls)
     with pytest.raises(OSError, match="accepted 0 bytes"):
         file.append(b"one")
     file.close()
@@ -60,7 +60,7 @@ def test_a_part_that_cannot_be_removed_closes_the_file_for_good(path: str, capfd
     failing.calls = SystemCalls(
         write=failing.calls.write, ftruncate=FailingCalls(at=1, error=errno.EROFS).calls.ftruncate
     )
-    file = AppendFile.create(path, options=Options(calls=failing.calls))
+    file = lines_file(path, calls=failing.calls)
     file.append(b"one")
     with pytest.raises(OSError, match="Input/output"):
         file.append(b"two!")
@@ -77,7 +77,7 @@ def test_a_part_that_cannot_be_removed_closes_the_file_for_good(path: str, capfd
 def test_a_file_system_without_fsync_is_not_failure(path: str) -> None:
     """Where fsync does not exist, lines are written all the same."""
     failing = FailingCalls(at=1, error=errno.EINVAL, lasting="for-ever", only="fsync")
-    file = AppendFile.create(path, options=Options(durability="fsync", calls=failing.calls))
+    file = lines_file(path, durability="fsync", calls=failing.calls)
     file.append(b"one")
     file.append(b"two", sync="now")
     file.close()
@@ -87,7 +87,7 @@ def test_a_file_system_without_fsync_is_not_failure(path: str) -> None:
 def test_sync_now_covers_the_directory(path: str) -> None:
     """A line that must survive the machine forces its file and the name of the file."""
     counting = FailingCalls(at=0, error=0)
-    file = AppendFile.create(path, options=Options(calls=counting.calls))
+    file = lines_file(path, calls=counting.calls)
     file.append(b"one", sync="now")
     file.append(b"two")
     file.close()
@@ -107,7 +107,7 @@ def test_sync_now_covers_the_directory(path: str) -> None:
 
 def test_a_forgotten_file_gives_its_lock_back(path: str) -> None:
     """A handle without references does not block the next writer in this process."""
-    AppendFile.create(path).append(b"one")
+    lines_file(path).append(b"one")
     AppendFile.reopen(path).close()
 
 
@@ -157,7 +157,7 @@ def test_a_file_that_is_replaced_while_it_is_opened_is_opened_again(path: str) -
 def test_a_file_emptied_by_someone_else_gets_no_hole(path: str) -> None:
     """After a truncation from outside, a failed line is taken back without filling the file up with NUL."""
     failing = FailingCalls(at=3, error=errno.ENOSPC, effect="short-write", only="write")
-    file = AppendFile.create(path, options=Options(calls=failing.calls))
+    file = lines_file(path, calls=failing.calls)
     file.append(b"a long first line")
     os.truncate(path, 0)
     file.append(b"two")
@@ -171,7 +171,7 @@ def test_a_file_emptied_by_someone_else_gets_no_hole(path: str) -> None:
 def test_lines_of_another_process_are_not_cut_off(path: str, capfd: pytest.CaptureFixture[str]) -> None:
     """A writer that finds lines of another behind its own does not remove them with its own part."""
     failing = FailingCalls(at=2, error=errno.ENOSPC, effect="short-write", only="write")
-    file = AppendFile.create(path, options=Options(calls=failing.calls))
+    file = lines_file(path, calls=failing.calls)
     file.append(b"one")
     with open(path, "ab") as other:
         other.write(b"foreign line\n")
@@ -193,7 +193,7 @@ def test_a_part_that_another_process_has_written_behind_stays(path: str, capfd: 
             other.write(b"foreign line\n")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    file = AppendFile.create(path, options=Options(calls=SystemCalls(write=write)))
+    file = lines_file(path, calls=SystemCalls(write=write))
     with pytest.raises(OSError, match="No space"):
         file.append(b"line")
     assert b"liforeign line\n" == content(path)

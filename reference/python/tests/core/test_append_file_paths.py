@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from files import content
+from files import content, lines_file
 from toyspec.core.errors import StreamClosedError, StreamRefusedError
-from toyspec.core.writing.append_file import AppendFile, Options
+from toyspec.core.writing.append_file import AppendFile
 from toyspec.testing import FailingCalls
 
 OLD = b'{"old":true}\n'
@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> str:
 @pytest.mark.parametrize("way", ["deleted", "moved", "replaced", "deleted with its directory"])
 def test_a_file_that_loses_its_name_is_started_again(way: str, path: str, capfd: pytest.CaptureFixture[str]) -> None:
     """The next look finds it: the path has every line again, what took its place is kept, and it is said once."""
-    file = AppendFile.create(path, options=Options(look_seconds=0))
+    file = lines_file(path, look_seconds=0)
     file.append(b"one")
     for number in range(2):
         if way == "deleted":
@@ -56,7 +56,7 @@ def test_a_file_that_loses_its_name_is_started_again(way: str, path: str, capfd:
 
 def test_a_file_that_is_replaced_twice_is_closed_for_good(path: str, capfd: pytest.CaptureFixture[str]) -> None:
     """Two programs that replace each other's file would fill the disk: this one stops, and says why."""
-    file = AppendFile.create(path, options=Options(look_seconds=0))
+    file = lines_file(path, look_seconds=0)
     file.append(b"one")
     for number in range(2):
         Path(f"{path}.new").write_bytes(OLD)
@@ -76,7 +76,7 @@ def test_lines_are_kept_beside_a_path_that_is_taken(
 ) -> None:
     """What was acknowledged is in the deleted file alone, which ends with the descriptor."""
     Path(f"{path}.kept-1").write_bytes(OLD)
-    file = AppendFile.create(path, options=Options(look_seconds=0))
+    file = lines_file(path, look_seconds=0)
     file.append(b"one")
     os.unlink(path)
     put(path)
@@ -88,7 +88,7 @@ def test_lines_are_kept_beside_a_path_that_is_taken(
 
 def test_a_descriptor_that_the_program_closed_is_not_used(path: str, tmp_path: Path) -> None:
     """Its number may be another file's by now, which gets no line."""
-    file = AppendFile.create(path, options=Options(look_seconds=0))
+    file = lines_file(path, look_seconds=0)
     file.append(b"one")
     number = file._descriptor
     other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)
@@ -102,10 +102,10 @@ def test_a_descriptor_that_the_program_closed_is_not_used(path: str, tmp_path: P
 
 def test_a_file_whose_name_another_writer_has_is_closed_for_good(path: str, capfd: pytest.CaptureFixture[str]) -> None:
     """Nothing is written to a file that has no name, nor to one that another writer has."""
-    file = AppendFile.create(path, options=Options(look_seconds=0))
+    file = lines_file(path, look_seconds=0)
     file.append(b"one")
     os.unlink(path)
-    other = AppendFile.create(path)
+    other = lines_file(path)
     other.append(b"other")
     with pytest.raises(StreamRefusedError, match="another writer"):
         file.append(b"two")
@@ -118,7 +118,7 @@ def test_a_file_whose_name_another_writer_has_is_closed_for_good(path: str, capf
 def test_a_full_disk_keeps_a_file_from_starting_again_until_there_is_room(path: str) -> None:
     """A copy that does not fit leaves nothing and acknowledges nothing; a later one has all lines."""
     failing = FailingCalls(at=3, error=errno.ENOSPC, only="write")
-    file = AppendFile.create(path, options=Options(look_seconds=0, calls=failing.calls))
+    file = lines_file(path, look_seconds=0, calls=failing.calls)
     file.append(b"one")
     file.append(b"two")
     os.unlink(path)

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from files import content, in_subprocess
+from files import content, in_subprocess, lines_file
 from toyspec.core.errors import StreamClosedError
 from toyspec.core.system_calls import SystemCalls, is_locked
-from toyspec.core.writing.append_file import AppendFile, Options
+from toyspec.core.writing.append_file import AppendFile
 
 resource = pytest.importorskip("resource", reason="the platform has neither forks nor limits")
 
@@ -37,7 +37,7 @@ def test_an_interrupted_line_is_settled(path: str) -> None:
             raise KeyboardInterrupt
         return written
 
-    file = AppendFile.create(path, options=Options(calls=SystemCalls(write=interrupted)))
+    file = lines_file(path, calls=SystemCalls(write=interrupted))
     file.append(b"one")
     with pytest.raises(KeyboardInterrupt):
         file.append(b"two!")
@@ -63,7 +63,7 @@ def test_a_line_after_an_unsettled_interruption_is_not_glued(path: str) -> None:
             raise KeyboardInterrupt
         return os.write(descriptor, data)
 
-    file = AppendFile.create(path, options=Options(calls=SystemCalls(write=interrupted)))
+    file = lines_file(path, calls=SystemCalls(write=interrupted))
     with pytest.raises(KeyboardInterrupt):
         file.append(b"one")
     file.append(b"two")
@@ -79,7 +79,7 @@ def test_a_signal_handler_may_append_very_often(path: str) -> None:
             signal.raise_signal(signal.SIGUSR1)
         return os.write(descriptor, data)
 
-    file = AppendFile.create(path, options=Options(calls=SystemCalls(write=signalled)))
+    file = lines_file(path, calls=SystemCalls(write=signalled))
     many = [b"%d" % number for number in range(5000)]
 
     def handle(*_: object) -> None:
@@ -97,7 +97,7 @@ def test_a_signal_handler_may_append_very_often(path: str) -> None:
 
 def test_the_handle_of_a_forked_child_is_dead(path: str) -> None:
     """The child cannot write, holds no lock, and does not wait for one that a thread of the parent holds."""
-    file = AppendFile.create(path)
+    file = lines_file(path)
     held, release = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -152,7 +152,7 @@ def test_a_living_child_does_not_hold_the_lock_of_a_dead_parent(path: str) -> No
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system does not tell whether a file is locked")
 def test_the_lock_ends_when_the_file_is_closed(path: str) -> None:
     """A child that has not executed its program yet has the same opening of the file; the lock ends all the same."""
-    file = AppendFile.create(path)
+    file = lines_file(path)
     assert is_locked(path)
     (own,) = [number for number in os.listdir("/proc/self/fd") if _is_at(number, path)]
     copied = os.dup(int(own))
@@ -194,7 +194,7 @@ def test_what_waits_for_a_turn_that_fails_is_done(path: str) -> None:
         file.append(b"of the handler")
         raise ValueError("of the turn")
 
-    with contextlib.closing(AppendFile.create(path)) as file:
+    with contextlib.closing(lines_file(path)) as file:
         with pytest.raises(ValueError, match="of the turn"):
             file.in_turn(interrupted)
         assert b"of the handler\n" == content(path)

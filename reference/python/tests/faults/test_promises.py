@@ -22,6 +22,7 @@ from faults.checking import fail_every_call
 from faults.killing import killed
 from faults.oracles import feed_in_pieces, fix, survey
 from faults.tally import IS_LONG, count, scaled, settle
+from files import lines_file
 from property_examples import examples
 from strategies import streams
 from toyspec.core.errors import StreamRefusedError
@@ -29,7 +30,7 @@ from toyspec.core.escaping import printable, printable_bytes
 from toyspec.core.reading.follower import follow
 from toyspec.core.reading.reader import read
 from toyspec.core.system_calls import SystemCalls
-from toyspec.core.writing.append_file import AppendFile, Options
+from toyspec.core.writing.append_file import AppendFile
 from toyspec.core.writing.appending import repair
 
 EXAMPLES = scaled(examples(100), 250)
@@ -61,7 +62,7 @@ def test_promise_2_power_loss(covered: int, nul: int, rest: bytes) -> None:
             nonlocal durable
             durable = os.fstat(descriptor).st_size
 
-        file = AppendFile.create(path, options=Options(durability="fsync", calls=SystemCalls(fsync=sync)))
+        file = lines_file(path, durability="fsync", calls=SystemCalls(fsync=sync))
         for line in lines[: covered + 1]:
             file.append(line)
         file.close()
