@@ -135,10 +135,21 @@ def frames(data: bytes) -> Iterator[tuple[dict[str, Any], dict[str, array[float]
 
 
 def _columns(header: dict[str, Any], data: bytes) -> dict[str, array[float]]:
-    """Return the columns of a frame."""
-    size = 8 * header.get("buckets", 0)
-    names = header.get("columns", ())
-    return {name: array("d", data[at * size : (at + 1) * size]) for at, name in enumerate(names)}
+    """Return the columns of a frame, and that of values that are not finite where there are any."""
+    found, at, count = dict[str, "array[float]"](), 0, header.get("buckets", 0)
+    for name, sent in header.get("columns", {}).items():
+        if isinstance(sent, list):
+            first, difference, last = sent
+            found[name] = array("d", [*(first + number * difference for number in range(count - 1)), last])
+            continue
+        column = array({"f4": "f", "f8": "d"}[sent])
+        end = at + count * column.itemsize
+        column.frombytes(data[at:end])
+        found[name], at = array("d", column), end + -end % 8
+    assert at == len(data)
+    if "nan" in header:
+        found["nan"] = array("d", [dict(header["nan"]).get(at, 0) for at in range(count)])
+    return found
 
 
 @contextmanager

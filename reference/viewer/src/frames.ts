@@ -1,7 +1,7 @@
 /** Takes curves apart that come as frames: see "GET api/curve" in ../PROTOCOL.md. */
 
 import { joined } from "../../typescript/src/lines.js";
-import type { Axis, CurveHeader, Frame } from "./protocol.js";
+import type { Axis, CurveHeader, Frame, Sent } from "./protocol.js";
 
 const PREFIX = 8;
 const DECODER = new TextDecoder();
@@ -30,7 +30,7 @@ export class FrameReader {
       if (data.length - at < PREFIX + header + columns) break;
       const start = at + PREFIX;
       const text = DECODER.decode(data.subarray(start, start + header));
-      // A view of float64 begins at a multiple of 8: of another place it needs a copy.
+      // Views of numbers begin at a multiple of 8: of another place they need a copy.
       const own = data.subarray(start + header, start + header + columns);
       found.push({ header: JSON.parse(text) as unknown, columns: own.byteOffset % 8 === 0 ? own : own.slice() });
       at = start + header + columns;
@@ -73,24 +73,33 @@ export function curveOf(frame: Frame, axis: Axis): Curve | null {
   const last = columns.get("last");
   if (!place || !last) return null;
   const other = (name: "min" | "max" | "mean") => columns.get(name) ?? last;
+  const { level, tail = level, nan } = header;
   return {
     header, axis, length, place, last, min: other("min"), max: other("max"), mean: other("mean"),
-    count: columns.get("count") ?? counts(header), nan: columns.get("nan") ?? constant(0, length),
+    count: columns.get("count") ?? even([level, 0, tail], length), nan: nan ? spread(nan, length) : even([0, 0, 0], length),
   };
 }
 
-const CONSTANTS = new Map<string, Float64Array>();
+const SHARED = new Map<string, Float64Array>();
 /** More columns that curves share are not remembered. */
 const MOST_SHARED = 200;
 
-/** Returns a column of one value, which curves share, since most are alike: nothing may write into it. */
-function constant(value: number, length: number): Float64Array {
-  const key = `${value} ${length}`;
-  let found = CONSTANTS.get(key);
+/** Returns a column without bytes, which curves share, since most have the same places: nothing may write into it. */
+function even([first, difference, last]: Exclude<Sent, string>, length: number): Float64Array {
+  const key = `${first} ${difference} ${last} ${length}`;
+  let found = SHARED.get(key);
   if (!found) {
-    if (CONSTANTS.size >= MOST_SHARED) CONSTANTS.clear();
-    CONSTANTS.set(key, (found = new Float64Array(length).fill(value)));
+    if (SHARED.size >= MOST_SHARED) SHARED.clear();
+    found = new Float64Array(length).map((_, at) => first + at * difference);
+    if (length > 0) found[length - 1] = last;
+    SHARED.set(key, found);
   }
+  return found;
+}
+
+function spread(pairs: NonNullable<CurveHeader["nan"]>, length: number): Float64Array {
+  const found = new Float64Array(length);
+  for (const [bucket, values] of pairs) found[bucket] = values;
   return found;
 }
 
@@ -113,40 +122,51 @@ export function curveOfColumns({ header, axis }: Curve, { places, mean, low, hig
   return { header: own, axis, length, place: places, last: mean, min: low, max: high, mean, count, nan: new Float64Array(length) };
 }
 
-function counts({ level, buckets, tail }: CurveHeader): Float64Array {
-  if (tail === undefined || buckets === 0) return constant(level, buckets);
-  const values = new Float64Array(buckets).fill(level);
-  values[buckets - 1] = tail;
-  return values;
+function columnsOf({ header: { buckets, columns }, columns: bytes }: Frame): Map<string, Float64Array> {
+  const found = new Map<string, Float64Array>();
+  let at = 0;
+  for (const [name, sent] of Object.entries(columns)) {
+    if (typeof sent !== "string") {
+      found.set(name, even(sent, buckets));
+      continue;
+    }
+    const type = sent === "f8" ? Float64Array : Float32Array;
+    const end = at + buckets * type.BYTES_PER_ELEMENT;
+    if (end > bytes.length) throw new Error(`the columns of a curve are cut off: ${bytes.length} bytes, expected ${end}`);
+    const column = new type(bytes.buffer as ArrayBuffer, bytes.byteOffset + at, buckets);
+    found.set(name, column instanceof Float64Array ? column : new Float64Array(column));
+    at = Math.ceil(end / 8) * 8;
+  }
+  return found;
 }
 
-function columnsOf({ header, columns }: Frame): Map<string, Float64Array> {
-  const bytes = 8 * header.buckets;
-  const needed = bytes * header.columns.length;
-  if (needed > columns.length) throw new Error(`the columns of a curve are cut off: ${columns.length} bytes, expected ${needed}`);
-  return new Map(header.columns.map((name, at) => [name, new Float64Array(columns.buffer as ArrayBuffer, columns.byteOffset + at * bytes, header.buckets)]));
+/** Returns a frame of columns in binary64; the test back end and the reader of dropped folders make them. */
+export function frameOf(header: Omit<CurveHeader, "columns">, values: { [column: string]: Float64Array }): Frame {
+  const nan = values["nan"] && [...values["nan"].entries()].filter(([, number]) => number > 0);
+  const kept = Object.entries(values).filter(([name]) => name !== "nan");
+  const columns = Object.fromEntries(kept.map(([name]) => [name, "f8" as const]));
+  return { header: { ...header, columns, ...(nan && nan.length > 0 && { nan }) }, columns: together(kept.map(([, column]) => column)) };
 }
 
-/** Returns a frame as bytes; the test back end and the reader of dropped folders make them. */
-export function packedFrame(header: Omit<CurveHeader, "columns">, values: { [column: string]: ArrayLike<number> }): Uint8Array {
-  const names = Object.keys(values);
-  return packed({ ...header, columns: names }, names.map((name) => Float64Array.from(values[name]!)));
-}
-
-/** Returns a header and its columns as the bytes of one frame. */
-export function packed(header: unknown, columns: readonly Float64Array[]): Uint8Array {
-  const text = new TextEncoder().encode(JSON.stringify(header));
-  const head = Math.ceil(text.length / 8) * 8;
-  const body = columns.reduce((total, column) => total + column.byteLength, 0);
-  const frame = new Uint8Array(PREFIX + head + body).fill(0x20, PREFIX, PREFIX + head);
-  new DataView(frame.buffer).setUint32(0, head, true);
-  new DataView(frame.buffer).setUint32(4, body, true);
-  frame.set(text, PREFIX);
-  let at = PREFIX + head;
+function together(columns: readonly Float64Array[]): Uint8Array {
+  const all = new Uint8Array(columns.reduce((total, column) => total + column.byteLength, 0));
+  let at = 0;
   for (const column of columns) {
-    frame.set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength), at);
+    all.set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength), at);
     at += column.byteLength;
   }
+  return all;
+}
+
+/** Returns a frame as bytes. */
+export function packed({ header, columns }: AnyFrame): Uint8Array {
+  const text = new TextEncoder().encode(JSON.stringify(header));
+  const head = Math.ceil(text.length / 8) * 8;
+  const frame = new Uint8Array(PREFIX + head + columns.length).fill(0x20, PREFIX, PREFIX + head);
+  new DataView(frame.buffer).setUint32(0, head, true);
+  new DataView(frame.buffer).setUint32(4, columns.length, true);
+  frame.set(text, PREFIX);
+  frame.set(columns, PREFIX + head);
   return frame;
 }
 

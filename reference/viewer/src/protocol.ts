@@ -106,6 +106,9 @@ export interface CurveRequest {
 
 export type Places = { [axis in Axis]?: number | null };
 
+/** Binary64, binary32, or without bytes: the first number, the difference to the next one each time, and the last number, which may be another. */
+export type Sent = "f8" | "f4" | readonly [first: number, difference: number, last: number];
+
 export interface CurveHeader {
   run: string;
   metric: string;
@@ -117,8 +120,10 @@ export interface CurveHeader {
   level: number;
   buckets: number;
   range: { [axis in Axis]?: [number, number] };
-  /** The names of the columns. */
-  columns: string[];
+  /** How each column is sent, in the order of the bytes. */
+  columns: { [name: string]: Sent };
+  /** The buckets with values that are not finite, and how many. */
+  nan?: [bucket: number, values: number][];
   /** Points in the last bucket, where they are not as many as in the others. */
   tail?: number;
   /** Without an offset where the stream is compressed, as alerts: no line can be looked up there. */

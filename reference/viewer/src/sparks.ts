@@ -27,7 +27,7 @@ export class Sparks {
     if (metric !== this.#metric || !this.#curves) {
       this.#curves?.drop();
       this.#metric = metric;
-      this.#curves = new Curves(metric, this.setting.store.backend, this.setting.queue, { arrived: (isWhole) => isWhole && this.arrived(), finished: this.arrived });
+      this.#curves = new Curves(metric, this.setting.store.backend, this.setting.queue, { arrived: (_, isWhole) => isWhole && this.arrived(), finished: this.arrived });
     }
     this.#curves.want({ runs, axis: "step", buckets: BUCKETS, range: null });
   }

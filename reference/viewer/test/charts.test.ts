@@ -15,17 +15,17 @@ import { Growing } from "../src/charts/growing.js";
 import { smoothed, smoothedOnce } from "../src/charts/smoothing.js";
 import { SvgPen } from "../src/charts/svg-pen.js";
 import { ticks } from "../src/charts/ticks.js";
-import { type Curve, curveOf, packedFrame, FrameReader } from "../src/frames.js";
+import { type Curve, curveOf, frameOf } from "../src/frames.js";
 import { fieldsOf, scaleOf } from "../src/compare/relations.js";
 import { lookOf, Palette } from "../src/palette.js";
 import { metricRank } from "../src/metric-ranks.js";
-import type { Frame, Goal, Run } from "../src/protocol.js";
+import type { Goal, Run } from "../src/protocol.js";
 import { brief, findingsLine, prose, short } from "../src/text.js";
 
 function curve(values: number[], places = values.map((_, at) => at + 1), level = 1): Curve {
   const header = { run: "a", metric: "loss", attempt: "latest", axes: ["step"], revision: "1", points: values.length, level, buckets: values.length, range: { step: [places[0]!, places.at(-1)!] } } as const;
-  const [frame] = new FrameReader().feed(packedFrame({ ...header, axes: ["step"], range: { step: [places[0]!, places.at(-1)!] } }, { step: places, last: values }));
-  return curveOf(frame as Frame, "step")!;
+  const frame = frameOf({ ...header, axes: ["step"], range: { step: [places[0]!, places.at(-1)!] } }, { step: Float64Array.from(places), last: Float64Array.from(values) });
+  return curveOf(frame, "step")!;
 }
 
 function series(values: number[], id = "a"): Series {

@@ -5,7 +5,7 @@ import { Gathering, type Ask } from "../src/backends/gathering.js";
 import type { CurveRequest, Frame } from "../src/protocol.js";
 
 interface Asked {
-  readonly metrics: readonly string[];
+  readonly metrics: readonly [string, number][];
   readonly runs: readonly string[];
   readonly give: (metric: string) => void;
   readonly signal: AbortSignal;
@@ -19,7 +19,7 @@ function gathering(): { gathering: Gathering; asked: Asked[] } {
     new Promise((resolve, reject) => {
       const give = (metric: string) => take({ header: { metric } } as unknown as Frame);
       const end = (error?: Error) => (error === undefined ? resolve() : reject(error));
-      asked.push({ metrics, runs: part.runs, give, signal, end });
+      asked.push({ metrics: [...metrics], runs: part.runs, give, signal, end });
     });
   return { gathering: new Gathering(ask), asked };
 }
@@ -27,12 +27,12 @@ function gathering(): { gathering: Gathering; asked: Asked[] } {
 const request = (metric: string, more: Partial<CurveRequest> = {}): CurveRequest => ({ metric, runs: ["a"], axis: "step", buckets: 300, ...more });
 const settled = () => new Promise((resolve) => setTimeout(resolve));
 
-test("charts that ask in the same task share a request, and each gets the frames of its metric", async () => {
+test("charts that ask in the same task share a request, each metric with the most buckets that one wants, and each gets the frames of its own", async () => {
   const { gathering: all, asked } = gathering();
   const [taken, { signal }] = [[] as string[], new AbortController()];
-  const waiting = ["loss", "acc", "loss"].map((metric, at) => all.curves(request(metric), ({ header }) => taken.push(`${at} ${header.metric}`), signal));
+  const waiting = (["loss", "acc", "loss"] as const).map((metric, at) => all.curves(request(metric, { buckets: 300 + at }), ({ header }) => taken.push(`${at} ${header.metric}`), signal));
   await settled();
-  assert.deepEqual([["loss", "acc"]], asked.map(({ metrics }) => metrics));
+  assert.deepEqual([[["loss", 302], ["acc", 301]]], asked.map(({ metrics }) => metrics));
   for (const metric of ["acc", "loss", "other"]) asked[0]!.give(metric);
   assert.deepEqual(["1 acc", "0 loss", "2 loss"], taken);
   asked[0]!.end();

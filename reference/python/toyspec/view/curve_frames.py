@@ -16,7 +16,7 @@ from toyspec.core.generated.runs import TOKEN_COUNTS
 from toyspec.view.pyramids import Buckets, span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from toyspec.view.curve_store import Curves
 
@@ -27,6 +27,8 @@ AXES: tuple[Axis, ...] = ("step", "time", "epoch", "tokens")
 
 _FIGURES = ("last", "min", "max", "mean")
 _UNIT = 8
+# Of normal numbers of binary32, and of the height of a picture.
+_LEAST, _MOST, _PIXEL = 2.0**-126, 2.0**127, 2.0**-12
 
 
 class Request(NamedTuple):
@@ -39,8 +41,8 @@ class Request(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """True for all of a curve by step: each point has one, so its buckets may be those that were halved before."""
-        return self.axes == ("step",) and self.low is None and self.high is None
+        """True for all of a curve."""
+        return self.low is None and self.high is None
 
 
 def curve_frames(  # noqa: PLR0913 - each has its own source
@@ -57,7 +59,9 @@ def curve_frames(  # noqa: PLR0913 - each has its own source
     *deepen* returns finer buckets of the file for the span of some buckets.
     """
     axis = request.axes[0]
-    found = curves.latest(metric, request.buckets if request.is_whole else None)
+    # Each point has a step: its buckets by step may be those that were halved before.
+    most = request.buckets if request.is_whole and request.axes == ("step",) else None
+    found = curves.latest(metric, most)
     header = {"run": run, "metric": metric, "axes": list(request.axes), "revision": str(curves.identity[2])}
     if found is not None and found.number:
         whole, unplaced = _placed(found, axis, tokens)
@@ -79,7 +83,7 @@ def curve_frames(  # noqa: PLR0913 - each has its own source
             **({"alerts": alerts} if alerts else {}),
             "best": _best(curves.best(metric), found, tokens, request.axes),
         }
-        yield _frame(latest, chosen, None, (request.axes, tokens))
+        yield _frame(latest, chosen, None, request, tokens)
     if stretches := curves.abandoned(metric):
         joined, counts = _joined([each.fitting(max(2, request.buckets)) for each in stretches])
         abandoned = {
@@ -90,7 +94,7 @@ def curve_frames(  # noqa: PLR0913 - each has its own source
             "buckets": joined.number,
             "range": _range(joined, request.axes, tokens, None),
         }
-        yield _frame(abandoned, joined, counts, (request.axes, tokens))
+        yield _frame(abandoned, joined, counts, request, tokens)
 
 
 def tokens_of(curves: Curves, axes: Sequence[Axis]) -> Buckets | None:
@@ -169,7 +173,7 @@ def _placed(buckets: Buckets, axis: Axis, tokens: Buckets | None) -> tuple[Bucke
 
 def _chosen(whole: Buckets, request: Request, tokens: Buckets | None, deepen: Deepen | None) -> Buckets:
     """Return the buckets of the range that was asked for, as many as were asked for or half as many, or all points."""
-    if request.low is None and request.high is None and (whole.level == 1 or 2 * whole.number >= request.buckets):
+    if request.is_whole and (whole.level == 1 or 2 * whole.number >= request.buckets):
         return whole.fitting(request.buckets)
     axis = request.axes[0]
     low = -float("inf") if request.low is None else request.low
@@ -247,35 +251,64 @@ def _joined(stretches: list[Buckets]) -> tuple[Buckets, array[float]]:
 
 
 def _frame(
-    header: dict[str, Any],
-    buckets: Buckets,
-    counts: array[float] | None,
-    axes: tuple[Sequence[Axis], Buckets | None],
+    header: dict[str, Any], buckets: Buckets, counts: array[float] | None, request: Request, tokens: Buckets | None
 ) -> bytes:
-    columns: dict[str, array[float]] = {axis: places(buckets, axis, axes[1]) for axis in axes[0]}
+    columns: dict[str, tuple[str | list[float], bytes]] = {
+        axis: _sent(places(buckets, axis, tokens), "d") for axis in request.axes
+    }
     names = _FIGURES if buckets.level > 1 or counts is not None else ("last",)
-    columns |= {name: buckets.columns[name] for name in names}
+    code: Literal["d", "f"] = "f" if request.is_whole and buckets.level > 1 and _fits_binary32(buckets) else "d"
+    columns |= {name: _sent(buckets.columns[name], code) for name in names}
     if counts is not None:
-        columns["count"] = counts
+        columns["count"] = _sent(counts, "d")
     elif buckets.tail != buckets.level:
         header |= {"tail": buckets.tail}
     if any(buckets.columns["nan"]):
-        columns["nan"] = buckets.columns["nan"]
-    return frame(header | {"columns": list(columns)}, list(map(_little, columns.values())))
+        header |= {"nan": [(at, int(number)) for at, number in enumerate(buckets.columns["nan"]) if number]}
+    header |= {"columns": {name: form for name, (form, _) in columns.items()}}
+    return frame(header, [data for _, data in columns.values()])
 
 
-def frame(header: dict[str, Any], columns: Sequence[bytes] = ()) -> bytes:
-    """Return a frame of *header* and the *columns* that it names."""
+def _fits_binary32(buckets: Buckets) -> bool:
+    """Return whether binary32 keeps every value to the pixel in a picture of all: it has 24 bits for each."""
+    low, high = min(buckets.columns["min"]), max(buckets.columns["max"])
+    most = max(abs(low), abs(high))
+    if not (most < _MOST and high - low >= most * _PIXEL):
+        return False
+    if low > 0 or high < 0:
+        return min(abs(low), abs(high)) >= _LEAST
+    return all(abs(value) >= _LEAST for name in _FIGURES for value in filter(None, buckets.columns[name]))
+
+
+def _sent(column: array[float], code: Literal["d", "f"]) -> tuple[str | list[float], bytes]:
+    """Return how a column is sent, and its bytes: numbers of equal distance by three of them, others as *code* says."""
+    before_last = max(0, len(column) - 2)
+    if column:
+        first, last = column[0], column[-1]
+        difference = column[min(1, before_last)] - first
+        may_be = first + before_last * difference == column[before_last] and isfinite(first + difference + last)
+        if may_be and _has_equal_distances(column.tobytes(), difference):
+            return [first, difference, last], b""
+    values = column if code == "d" else array("f", column)
+    if sys.byteorder != "little":
+        values = array(code, values)
+        values.byteswap()
+    data = values.tobytes()
+    return f"f{values.itemsize}", data + bytes(-len(data) % _UNIT)
+
+
+# Most curves of a run, and of all runs of a sweep, have the same places.
+@lru_cache(maxsize=32)
+def _has_equal_distances(data: bytes, difference: float) -> bool:
+    """Return whether all numbers but the last are, to the bit, the first and so many times *difference*."""
+    numbers = array("d", data)
+    first, count = numbers[0], len(numbers) - 1
+    return array("d", [first + at * difference for at in range(count)]).tobytes() == data[: count * _UNIT]
+
+
+def frame(header: dict[str, Any], columns: Iterable[bytes] = ()) -> bytes:
+    """Return a frame of *header* and the bytes of the *columns* that it names."""
     text = msgspec.json.encode(header)
     text += b" " * (-len(text) % _UNIT)
     body = b"".join(columns)
     return struct.pack("<II", len(text), len(body)) + text + body
-
-
-def _little(column: array[float]) -> bytes:
-    """Return *column* as binary64, little-endian."""
-    if sys.byteorder == "little":
-        return column.tobytes()
-    swapped = array("d", column)
-    swapped.byteswap()
-    return swapped.tobytes()

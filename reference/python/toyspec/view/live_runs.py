@@ -450,8 +450,8 @@ class LiveRuns:
         if unknown := [entry.work() for entry in wanted if self.store.load(entry.path, entry.identity) is None]:
             self._scan(unknown)
 
-    def as_read(self, entries: Sequence[ViewedRun | None]) -> Iterator[int]:
-        """Yield the places of *entries*: of those that nothing scans, then of each as soon as its scan has ended."""
+    def as_read(self, entries: Sequence[ViewedRun | None]) -> Iterator[list[int]]:
+        """Yield the places of *entries*: of those that nothing scans, then of those whose scans have ended."""
         ended: SimpleQueue[int] = SimpleQueue()
 
         def end(at: int, _: Future[None]) -> None:
@@ -459,17 +459,20 @@ class LiveRuns:
 
         with self._lock:
             scans = [None if entry is None or entry.file else self._pending.get(entry.path) for entry in entries]
+        yield [at for at, scan in enumerate(scans) if scan is None]
         for at, scan in enumerate(scans):
-            if scan is None:
-                yield at
-            else:
+            if scan is not None:
                 scan.add_done_callback(partial(end, at))
         left = {at for at, scan in enumerate(scans) if scan is not None}
         with suppress(Empty):
             while left:
-                left.remove(at := ended.get(timeout=_SCAN_WAIT_SECONDS))
-                yield at
-        yield from left
+                read = [ended.get(timeout=_SCAN_WAIT_SECONDS)]
+                while not ended.empty():
+                    read.append(ended.get())
+                left.difference_update(read)
+                yield read
+        if left:
+            yield list(left)
 
     def curves(self, entry: ViewedRun, metrics: Sequence[str] = ()) -> Curves | None:
         """Return the curves of a run as it is now, of *metrics* and of tokens at least; None if it cannot be read.

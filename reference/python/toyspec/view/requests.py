@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 MOST_ASKED_BUCKETS = 4096
 """Number of buckets of a curve that one request may ask for; a pyramid keeps `pyramids.MOST_BUCKETS`."""
 MOST_RUNS = 10_000
+_USUAL_BUCKETS = 300.0
+# A page takes a few pieces more quickly than many.
+_PIECE_BYTES = 64 << 10
 # A part of a file that is read for one finer curve.
 _MOST_PART_BYTES = 256 << 20
 _MOST_COMPARED_BYTES = 64 << 20
@@ -94,7 +97,7 @@ class Answers:
             raise RefusedError(404, f"{error.fact}; check the run with `toyspec check`") from error
 
     def curves(self, query: Query) -> Iterator[bytes]:
-        """Return the frames of the curves that were asked for, each as soon as it is ready."""
+        """Return the frames of the curves that were asked for, in pieces as soon as those are ready."""
         metrics = query.get("metric") or [_required(query, "metric")]
         axis = _one(query, "x", "step")
         if axis not in AXES:
@@ -102,35 +105,45 @@ class Answers:
         runs = query.get("run", ())
         if len(runs) > MOST_RUNS:
             raise RefusedError(400, f"{len(runs)} runs; ask for {MOST_RUNS} at most")
-        request = Request(
-            (cast("Axis", axis),),
-            int(min(MOST_ASKED_BUCKETS, max(2, _number(query, "buckets", 300.0) or 300.0))),
-            _number(query, "from", None),
-            _number(query, "to", None),
-        )
-        return self._frames(metrics, runs, request)
+        buckets = [_number(each, "buckets") or _USUAL_BUCKETS for each in query.get("buckets", ())] or [_USUAL_BUCKETS]
+        if len(buckets) not in (1, len(metrics)):
+            raise RefusedError(400, f"{len(buckets)} numbers of buckets; name one, or one for each metric")
+        low, high = (_number(_one(query, name, ""), name) for name in ("from", "to"))
+        requests = [
+            (metric, Request((cast("Axis", axis),), int(min(MOST_ASKED_BUCKETS, max(2, most))), low, high))
+            for metric, most in zip(metrics, buckets * (len(metrics) if len(buckets) == 1 else 1), strict=True)
+        ]
+        return self._frames(requests, runs)
 
-    def _frames(self, metrics: Sequence[str], runs: Sequence[str], request: Request) -> Iterator[bytes]:
+    def _frames(self, requests: Sequence[tuple[str, Request]], runs: Sequence[str]) -> Iterator[bytes]:
         entries = self.catalog.entries(runs)
         self.catalog.want([entry for entry in entries if entry is not None])
-        for at in self.catalog.as_read(entries):
-            run, entry = runs[at], entries[at]
-            try:
-                yield b"".join(self._frames_of(run, entry, metrics, request))
-            except (StreamError, OSError) as error:
-                yield b"".join(frame({"run": run, "metric": metric, "message": str(error)}) for metric in metrics)
+        for read in self.catalog.as_read(entries):
+            made = bytearray()
+            for at in read:
+                made += self._frames_of(runs[at], entries[at], requests)
+                if len(made) >= _PIECE_BYTES:
+                    yield bytes(made)
+                    made.clear()
+            yield bytes(made)
 
-    def _frames_of(
-        self, run: str, entry: ViewedRun | None, metrics: Sequence[str], request: Request
+    def _frames_of(self, run: str, entry: ViewedRun | None, requests: Sequence[tuple[str, Request]]) -> bytes:
+        try:
+            return b"".join(self._each_frame(run, entry, requests))
+        except (StreamError, OSError) as error:
+            return b"".join(frame({"run": run, "metric": metric, "message": str(error)}) for metric, _ in requests)
+
+    def _each_frame(
+        self, run: str, entry: ViewedRun | None, requests: Sequence[tuple[str, Request]]
     ) -> Iterator[bytes]:
-        curves = None if entry is None else self.catalog.curves(entry, metrics)
+        curves = None if entry is None else self.catalog.curves(entry, [metric for metric, _ in requests])
         if entry is None or curves is None:
             problem = None if entry is None else self.catalog.row(entry)["message"] or "the run cannot be read"
             message = problem or "no such run; it may have been deleted"
-            yield from (frame({"run": run, "metric": metric, "message": message}) for metric in metrics)
+            yield from (frame({"run": run, "metric": metric, "message": message}) for metric, _ in requests)
             return
-        tokens = tokens_of(curves, request.axes)
-        for metric in metrics:
+        tokens = tokens_of(curves, requests[0][1].axes)
+        for metric, request in requests:
             deepen = partial(finer_buckets, entry.path, curves, metric)
             yield from curve_frames(curves, run, metric, request, tokens, deepen=deepen)
 
@@ -257,10 +270,9 @@ def _required(query: Query, name: str) -> str:
     return str(value)
 
 
-def _number(query: Query, name: str, default: float | None) -> float | None:
-    text = _one(query, name, None)
-    if text is None or text == "":
-        return default
+def _number(text: str, name: str) -> float | None:
+    if text == "":
+        return None
     try:
         value = float(text)
     except ValueError:

@@ -2,14 +2,15 @@
 
 import type { CurveRequest, Frame } from "../protocol.js";
 
-/** What several charts want, each of another metric. */
-export type Part = Omit<CurveRequest, "metric">;
+/** What several charts want, each of another metric and by its own width. */
+export type Part = Omit<CurveRequest, "metric" | "buckets">;
 
-/** Gets the curves of *metrics*, and gives each frame to *take*. */
-export type Ask = (metrics: readonly string[], part: Part, take: (frame: Frame) => void, signal: AbortSignal) => Promise<void>;
+/** Gets the curves of *metrics*, each with its number of buckets, and gives each frame to *take*. */
+export type Ask = (metrics: ReadonlyMap<string, number>, part: Part, take: (frame: Frame) => void, signal: AbortSignal) => Promise<void>;
 
 interface Asking {
   metric: string;
+  buckets: number;
   take: (frame: Frame) => void;
   signal: AbortSignal;
 }
@@ -20,10 +21,10 @@ export class Gathering {
   constructor(private readonly ask: Ask) {}
 
   /** Resolves after the last frame of *metric*; what else is asked for before the current task ends is asked with it. */
-  curves({ metric, ...part }: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
+  curves({ metric, buckets, ...part }: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
     const key = JSON.stringify(part);
     const shared = this.#open.get(key) ?? this.#begin(key, part);
-    shared.askings.push({ metric, take, signal });
+    shared.askings.push({ metric, buckets, take, signal });
     return shared.done;
   }
 
@@ -46,7 +47,8 @@ export class Gathering {
     for (const { signal } of askings) signal.addEventListener("abort", stop);
     // Whoever left before this task began is not heard of any more.
     stop();
-    const metrics = [...new Set(askings.map(({ metric }) => metric))];
+    const metrics = new Map<string, number>();
+    for (const { metric, buckets } of askings) metrics.set(metric, Math.max(buckets, metrics.get(metric) ?? 0));
     const give = (frame: Frame) => {
       for (const { metric, take, signal } of askings) if (metric === frame.header.metric && !signal.aborted) take(frame);
     };

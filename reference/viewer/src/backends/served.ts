@@ -63,8 +63,8 @@ export class Served implements Backend {
 }
 
 /** Returns the addresses of a request, each with as many runs as fit. */
-function addresses(metrics: readonly string[], { runs, axis, buckets, from, to }: Part): string[] {
-  const fixed = new URLSearchParams([...metrics.map((metric) => ["metric", metric]), ["x", axis], ["buckets", String(buckets)]]);
+function addresses(metrics: ReadonlyMap<string, number>, { runs, axis, from, to }: Part): string[] {
+  const fixed = new URLSearchParams([...[...metrics].flatMap(([metric, buckets]) => [["metric", metric], ["buckets", String(buckets)]]), ["x", axis]]);
   if (from !== undefined) fixed.set("from", String(from));
   if (to !== undefined) fixed.set("to", String(to));
   const start = `api/curve?${fixed.toString()}`;

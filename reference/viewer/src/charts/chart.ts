@@ -12,7 +12,7 @@ import type { Cursor, Pointing } from "./cursor.js";
 import { draw, drawCursor, type Manner, spikeLine, STRIP, tickedOf } from "./drawing.js";
 import { placedBy } from "./defined-steps.js";
 import { addToEnvelope, differences, emptyEnvelope, type Envelope, grouped as groupedSeries, isGroup, SECOND } from "./grouping.js";
-import { type Anomaly, anomaliesOf, wideMarks } from "./anomalies.js";
+import { type Anomaly, anomaliesOf, spikesOf, wideMarks } from "./anomalies.js";
 import type { Colouring } from "./colouring.js";
 import { type PlacedFlag, placeOf } from "./flags.js";
 import { Growing } from "./growing.js";
@@ -338,7 +338,11 @@ export class Chart {
   #curvesOf(metric: string): Curves {
     const { store, queue } = this.setting;
     return new Curves(metric, store.backend, queue, {
-      arrived: (isWhole) => this.#repaintSoon(isWhole ? performance.now() : this.#afterPause),
+      arrived: ({ latest }, isWhole) => {
+        // Found while the page waits for the next ones, and not when all are painted.
+        if (latest) spikesOf(latest, this.state.logY);
+        this.#repaintSoon(isWhole ? performance.now() : this.#afterPause);
+      },
       finished: () => {
         if (this.isSeen) this.#want();
         this.#repaintSoon(this.#lastPaint + ARRIVAL_MS);

@@ -74,12 +74,12 @@ export class Curves {
   #active = 0;
   error = "";
 
-  /** *arrived* is called after each frame, with whether every run of its request has one, and *finished* after each request. */
+  /** *arrived* is called with the curves of each frame and whether every run of its request has one, and *finished* after each request. */
   constructor(
     private readonly metric: string,
     private readonly backend: Backend,
     private readonly queue: Queue,
-    private readonly on: { arrived(isWhole: boolean): void; finished(): void },
+    private readonly on: { arrived(pair: Pair, isWhole: boolean): void; finished(): void },
   ) {}
 
   get isLoading(): boolean {
@@ -165,7 +165,7 @@ export class Curves {
         fresh.add(run);
         if (message === undefined) pair[attempt] = curveOf(frame, request.axis);
         pairs.set(run, pair);
-        this.on.arrived(fresh.size === request.runs.length);
+        this.on.arrived(pair, fresh.size === request.runs.length);
       },
       control.signal,
     );

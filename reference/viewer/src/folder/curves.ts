@@ -1,6 +1,6 @@
 /** Makes the frames of a curve from its buckets: see "GET api/curve" of ../../PROTOCOL.md. */
 
-import { firstAt } from "../frames.js";
+import { firstAt, frameOf } from "../frames.js";
 import { TOKEN_COUNTS } from "../generated/runs.js";
 import type { Axis, CurveHeader, CurveRequest, Frame } from "../protocol.js";
 import { type Buckets, type Columns, COLUMNS, fitting, part, type PlaceOf, type Pyramid } from "./pyramid.js";
@@ -29,7 +29,7 @@ export async function framesOf(scan: Scan, run: string, request: CurveRequest, d
     const where = ({ line, offset }: { line: number; offset: number }) => (scan.isPacked ? { line } : { line, offset });
     const alerts = scan.alerts.filter((alert) => alert.metric === null || alert.metric === metric);
     frames.push(
-      packedFrame(
+      frameFrom(
         {
           ...common, attempt: "latest", points: pyramid.points, level: chosen.level, buckets: chosen.count.length, ...rangeOf(axis, first, place(whole)),
           gaps: gaps.map((gap) => ({ [axis]: axis === "tokens" ? (gap.step === null ? null : at(gap.step)) : gap[axis], ...where(gap), length: gap.length })),
@@ -44,7 +44,7 @@ export async function framesOf(scan: Scan, run: string, request: CurveRequest, d
   const abandoned = scan.abandoned.flatMap((stretch) => stretch.get(metric) ?? []);
   if (abandoned.length > 0) {
     const joined = joinedStretches(abandoned.map((each) => fitting(each.buckets(), buckets)));
-    frames.push(packedFrame({ ...common, attempt: "abandoned", points: abandoned.reduce((sum, { points }) => sum + points, 0), level: joined.level, buckets: joined.count.length, ...rangeOf(axis, place(joined)[0]!, place(joined)) }, joined, place));
+    frames.push(frameFrom({ ...common, attempt: "abandoned", points: abandoned.reduce((sum, { points }) => sum + points, 0), level: joined.level, buckets: joined.count.length, ...rangeOf(axis, place(joined)[0]!, place(joined)) }, joined, place));
   }
   return frames;
 }
@@ -164,11 +164,8 @@ function gapBefore({ columns, level }: Buckets, places: ReadonlySet<string>): Bu
   return { columns: Object.fromEntries(COLUMNS.map((name) => [name, one(name)])) as Columns, count: Float64Array.of(0), level };
 }
 
-function packedFrame(header: Omit<CurveHeader, "columns">, buckets: Buckets, place: Place): Frame {
-  const { columns: all, count } = buckets;
-  const figures = header.level === 1 && header.attempt === "latest" ? (["last"] as const) : (["last", "min", "max", "mean"] as const);
-  const values: [string, Float64Array][] = [[header.axes[0]!, place(buckets)], ...figures.map((name): [string, Float64Array] => [name, all[name]]), ["count", count], ["nan", all.nan]];
-  const columns = new Uint8Array(8 * count.length * values.length);
-  values.forEach(([, column], at) => columns.set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength), 8 * count.length * at));
-  return { header: { ...header, columns: values.map(([name]) => name) }, columns };
+function frameFrom(header: Omit<CurveHeader, "columns">, buckets: Buckets, place: Place): Frame {
+  const { columns: { last, min, max, mean, nan }, count } = buckets;
+  const isRaw = header.level === 1 && header.attempt === "latest";
+  return frameOf(header, { [header.axes[0]!]: place(buckets), last, ...(!isRaw && { min, max, mean }), count, nan });
 }
