@@ -86,7 +86,7 @@ export class Store {
   }
 
   async load(): Promise<void> {
-    await this.#refresh();
+    await this.#read();
     this.isLoaded = true;
     this.backend.changes((change) => this.#changed(change));
   }
@@ -216,14 +216,20 @@ export class Store {
   }
 
   async #refresh(): Promise<void> {
+    const began = await this.#read();
+    this.#tell({ runs: true, state: false });
+    requestAnimationFrame(() => setTimeout(() => (this.#refreshMs = performance.now() - began)));
+  }
+
+  /** Takes in which runs there are now; returns when their rows had come. */
+  async #read(): Promise<number> {
     this.#isStale = false;
     this.#lastRefresh = performance.now();
     const listing = await this.backend.runs(this.#revision);
     const began = performance.now();
     this.#merge(listing);
     this.#list();
-    this.#tell({ runs: true, state: false });
-    requestAnimationFrame(() => setTimeout(() => (this.#refreshMs = performance.now() - began)));
+    return began;
   }
 
   #merge(listing: Listing): void {

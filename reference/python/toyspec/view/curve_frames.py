@@ -7,6 +7,7 @@ import sys
 from array import array
 from bisect import bisect_left
 from functools import lru_cache
+from itertools import compress
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -263,8 +264,9 @@ def _frame(
         columns["count"] = _sent(counts, "d")
     elif buckets.tail != buckets.level:
         header |= {"tail": buckets.tail}
-    if any(buckets.columns["nan"]):
-        header |= {"nan": [(at, int(number)) for at, number in enumerate(buckets.columns["nan"]) if number]}
+    others = buckets.columns["nan"]
+    if any(others):
+        header |= {"nan": [(at, int(others[at])) for at in compress(range(len(others)), others)]}
     header |= {"columns": {name: form for name, (form, _) in columns.items()}}
     return frame(header, [data for _, data in columns.values()])
 

@@ -49,7 +49,7 @@ ITEM = 8
 class Curves:
     """The curves of one run, as they were when its stream had an identity."""
 
-    def __init__(self, head: dict[str, Any], data: bytes) -> None:
+    def __init__(self, head: dict[str, Any], data: bytes | memoryview) -> None:
         self._head = head
         self._data = data
         self.gaps: list[dict[str, Any]] = head["gaps"]
@@ -102,7 +102,8 @@ class Curves:
             if isinstance(place, list):
                 columns[name] = array("d", [nan if place[0] is None else place[0]]) * count
             else:
-                columns[name] = array("d", self._data[place * ITEM : (place + count) * ITEM])
+                columns[name] = array("d")
+                columns[name].frombytes(self._data[place * ITEM : (place + count) * ITEM])
         return Buckets(columns, described["level"], described["tail"])
 
 
@@ -179,7 +180,8 @@ class CurveStore:
             head = msgspec.json.decode(data[ITEM : ITEM + size])
             if head["format"] != FORMAT or (identity is not None and tuple(head["identity"]) != identity):
                 return None
-            return Curves(head, data[ITEM + size :])
+            # A copy would take as long as reading.
+            return Curves(head, memoryview(data)[ITEM + size :])
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError):
             # A file that another version wrote, or that is cut, counts as none.
             return None
