@@ -139,12 +139,13 @@ def dialect_text(cache: Path) -> str:
             if (salvaged := said(broken)) is not None:
                 lines.append(f"  {json.dumps(f'{name}#damaged')}: {json.dumps(salvaged)}")
     for name, content in made(DIALECT_ROWS, "bytes").items():
-        file = cache / "made" / name.removesuffix("#made")
+        file = cache / "made" / name.split("#")[0]
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(content.encode("latin-1"))
         read_of_it = said(file)
         assert read_of_it is not None, name
-        lines.append(f"  {json.dumps(name)}: {json.dumps({'bytes': content} | read_of_it)}")
+        entry = {"bytes": content} | read_of_it | {"row": row_of(file, cache, "dialect")}
+        lines.append(f"  {json.dumps(name)}: {json.dumps(entry)}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

@@ -26,7 +26,7 @@ export class FrameReader {
     while (data.length - at >= PREFIX) {
       const view = new DataView(data.buffer, data.byteOffset + at, PREFIX);
       const [header, columns] = [view.getUint32(0, true), view.getUint32(4, true)];
-      if (header > LONGEST || columns > LONGEST) throw new Error("the answer is not a sequence of frames: a length is too large");
+      if (header > LONGEST || columns > LONGEST) throw new Error("the answer is not a sequence of frames");
       if (data.length - at < PREFIX + header + columns) break;
       const start = at + PREFIX;
       const text = DECODER.decode(data.subarray(start, start + header));
@@ -41,7 +41,7 @@ export class FrameReader {
 
   /** Throws if the last frame is cut off. */
   finish(): void {
-    if (this.#rest.length > 0) throw new Error(`the answer ends within a frame, after ${this.#rest.length} bytes of it`);
+    if (this.#rest.length > 0) throw new Error("the answer ends within a frame");
   }
 }
 
@@ -132,7 +132,7 @@ function columnsOf({ header: { buckets, columns }, columns: bytes }: Frame): Map
     }
     const type = sent === "f8" ? Float64Array : Float32Array;
     const end = at + buckets * type.BYTES_PER_ELEMENT;
-    if (end > bytes.length) throw new Error(`the columns of a curve are cut off: ${bytes.length} bytes, expected ${end}`);
+    if (end > bytes.length) throw new Error("the columns of a curve are cut off");
     const column = new type(bytes.buffer as ArrayBuffer, bytes.byteOffset + at, buckets);
     found.set(name, column instanceof Float64Array ? column : new Float64Array(column));
     at = Math.ceil(end / 8) * 8;
@@ -168,6 +168,12 @@ export function packed({ header, columns }: AnyFrame): Uint8Array {
   frame.set(text, PREFIX);
   frame.set(columns, PREFIX + head);
   return frame;
+}
+
+/** Returns the curve of some buckets of another one, with its header. */
+export function picked(curve: Curve, kept: readonly number[]): Curve {
+  const only = (name: "place" | "last" | "min" | "max" | "mean" | "count" | "nan") => Float64Array.from(kept, (at) => curve[name][at]!);
+  return { ...curve, length: kept.length, place: only("place"), last: only("last"), min: only("min"), max: only("max"), mean: only("mean"), count: only("count"), nan: only("nan") };
 }
 
 /** Returns the index of the first of ascending places that is not below *value*; their number if all are. */

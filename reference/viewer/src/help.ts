@@ -16,10 +16,10 @@ const KEYS: readonly (readonly [string, string])[] = [
 ];
 const MOUSE: readonly (readonly [string, string])[] = [
   ["Drag", "zoom into a range of all charts"],
-  ["Drag up or down", "zoom into a range of the values of this chart"],
+  ["Drag up or down", "zoom into a range of this chart's values"],
   ["Shift drag", "move along"],
   ["Ctrl wheel, pinch", "zoom"],
-  ["Click", "on a spike or a tick, show what it is and its line"],
+  ["Click", "on a spike or a tick, show its line"],
   ["Double click", "show everything"],
 ];
 const FILTERS: readonly (readonly [string, string])[] = [

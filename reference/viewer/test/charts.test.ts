@@ -315,6 +315,10 @@ test("a spike is a bucket far from those around it, up or down, and a fall, a st
   const part = curve([1, 1, 1], [16, 24, 32], 8);
   assert.deepEqual(spanOf({ ...part, header: { ...part.header, points: 99, range: { step: [1, 99] } } }, 0), [8, 16], "the first of a part is as long as the next");
   assert.deepEqual(spikesOf(curve(Array<number>(40).fill(0.3).with(20, 0.1 + 0.2)), false), [], "rounding is none");
+  const falls = (from: number) => Array.from({ length: 30 }, (_, at) => from * 0.5 ** at + 1 + (at % 3) / 100);
+  const two = curve([...falls(8), NaN, ...falls(8).with(20, 5), NaN, ...falls(8)]);
+  two.count = two.mean.map((value) => Number(!Number.isNaN(value)));
+  assert.deepEqual(spikesOf(two, false).map(({ bucket }) => bucket), [51], "the start of a second attempt is none");
   // Of buckets that are as high as 1, one is a spike from 1.25 above the others on.
   const bucketed = (high: number): Curve => ({ ...curve(Array<number>(40).fill(0), undefined, 8), max: new Float64Array(40).fill(1).with(20, high) });
   assert.deepEqual([2.2, 2.3].map((high) => spikesOf(bucketed(high), false).length), [0, 1]);

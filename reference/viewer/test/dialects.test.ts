@@ -99,7 +99,7 @@ test("logs of other programs are read as Python reads them, whole, damaged, and 
 test("logs of other programs have the rows that the server lists", () => {
   for (const [path, { row: listed }] of Object.entries(LOGS)) {
     if (!listed) continue;
-    const name = path.split("/").at(-1)!;
+    const name = nameOf(path);
     // Trackio names its runs in their logs, all others are named for their files.
     const id = listed["dialect"] === "trackio" ? "a folder" : String(listed["name"]);
     const found = rowOf(scanned(bytesOf(path), name, 1 << 16).scan, id);

@@ -154,8 +154,22 @@ function isWhole({ points }: Curve["header"], count: Float64Array): boolean {
   return points <= count.length * count[0]!;
 }
 
+/** Returns the spikes of each stretch between buckets without a point: nothing in one says what is usual in another. */
 function foundSpikes(curve: Curve, isLog: boolean): Spike[] {
-  const { min, max } = curve;
+  const found: Spike[] = [];
+  for (let begin = 0, end = 0; begin < curve.length; begin = end + 1) {
+    end = curve.count.indexOf(0, begin);
+    if (end < 0) end = curve.length;
+    found.push(...spikesBetween(curve, begin, end, isLog));
+  }
+  return found;
+}
+
+function spikesBetween(whole: Curve, begin: number, end: number, isLog: boolean): Spike[] {
+  const part = (values: Float64Array) => values.subarray(begin, end);
+  const max = part(whole.max);
+  const min = whole.min === whole.max ? max : part(whole.min);
+  const curve = { ...whole, min, max, mean: part(whole.mean), count: part(whole.count) };
   const scale = (value: number) => (value > 0 ? Math.log10(value) : NaN);
   const high = isLog ? max.map(scale) : max;
   const low = min === max ? high : isLog ? min.map(scale) : min;
@@ -164,8 +178,8 @@ function foundSpikes(curve: Curve, isLog: boolean): Spike[] {
   const upward = { curve, top: high, bottom: low, sign: 1 } as const;
   const downward = { curve, top: low, bottom: high, sign: -1 } as const;
   return [
-    ...ofHigh.filter((far) => far.sign > 0 && isSpike(upward, far)).map(({ at, base }) => spikeAt(curve, at, max[at]!, isLog ? 10 ** base : base)),
-    ...ofLow.filter((far) => far.sign < 0 && isSpike(downward, far)).map(({ at, base }) => spikeAt(curve, at, min[at]!, isLog ? 10 ** base : base)),
+    ...ofHigh.filter((far) => far.sign > 0 && isSpike(upward, far)).map(({ at, base }) => spikeAt(whole, at + begin, max[at]!, isLog ? 10 ** base : base)),
+    ...ofLow.filter((far) => far.sign < 0 && isSpike(downward, far)).map(({ at, base }) => spikeAt(whole, at + begin, min[at]!, isLog ? 10 ** base : base)),
   ];
 }
 

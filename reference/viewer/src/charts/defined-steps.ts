@@ -1,6 +1,6 @@
 /** A metric that counts the steps of others, as `define` names it, as their axis x. */
 
-import { type Curve, firstAt } from "../frames.js";
+import { type Curve, firstAt, picked } from "../frames.js";
 import type { Places } from "../protocol.js";
 
 const KNOWN = new WeakMap<Curve, { steps: Curve; placed: Curve | null }>();
@@ -24,8 +24,8 @@ function withPlaces(curve: Curve, steps: Curve): Curve | null {
   const places = curve.place.map(at);
   const kept = [...places.keys()].filter((index) => Number.isFinite(places[index]));
   if (kept.length === 0) return null;
-  const only = (values: Float64Array) => Float64Array.from(kept, (index) => values[index]!);
-  const place = only(places);
+  const place = Float64Array.from(kept, (index) => places[index]!);
+  const of = picked(curve, kept);
   const known = curve.header.range[curve.axis];
   const first = known ? at(known[0]) : NaN;
   const moved = <Mark extends Places>(mark: Mark): Mark => {
@@ -37,10 +37,7 @@ function withPlaces(curve: Curve, steps: Curve): Curve | null {
     ...curve.header, buckets: kept.length, range: { step: [Number.isFinite(first) ? first : place[0]!, place.at(-1)!] as [number, number] },
     gaps: gaps.map(moved), resumes: resumes.map(moved), alerts: alerts.map(moved), best: best ? moved(best) : null,
   };
-  return {
-    header, axis: "step", length: kept.length, place, last: only(curve.last), min: only(curve.min), max: only(curve.max), mean: only(curve.mean), count: only(curve.count), nan: only(curve.nan),
-    steps: only(curve.place),
-  };
+  return { ...of, header, axis: "step", place, steps: of.place };
 }
 
 /** Returns the value of a metric at a step; NaN before its first point. */

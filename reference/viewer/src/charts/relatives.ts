@@ -1,6 +1,6 @@
 /** What the charts of one run draw beside its own curve: its other ranks, and the runs that it was forked from. */
 
-import type { Curve } from "../frames.js";
+import { type Curve, picked } from "../frames.js";
 import { type Look, lookOf } from "../palette.js";
 import type { Axis, Ranks, Run } from "../protocol.js";
 import type { Store } from "../store.js";
@@ -175,15 +175,14 @@ export function upTo(curve: Curve, step: number): Curve | null {
   const known = CUT.get(curve);
   if (known?.step === step) return known.before;
   const kept = [...curve.place.keys()].filter((at) => curve.place[at]! <= step);
-  const only = (values: Float64Array) => Float64Array.from(kept, (at) => values[at]!);
   const isBefore = (mark: { step?: number | null }) => typeof mark.step === "number" && mark.step <= step;
-  const place = only(curve.place);
+  const of = picked(curve, kept);
   const { gaps = [], resumes = [], alerts = [], best } = curve.header;
   const header = {
-    ...curve.header, buckets: kept.length, range: { step: [curve.header.range.step?.[0] ?? place[0]!, place.at(-1)!] as [number, number] },
+    ...curve.header, buckets: kept.length, range: { step: [curve.header.range.step?.[0] ?? of.place[0]!, of.place.at(-1)!] as [number, number] },
     gaps: gaps.filter(isBefore), resumes: resumes.filter(isBefore), alerts: alerts.filter(isBefore), best: best && isBefore(best) ? best : null,
   };
-  const before = kept.length === 0 ? null : { header, axis: curve.axis, length: kept.length, place, last: only(curve.last), min: only(curve.min), max: only(curve.max), mean: only(curve.mean), count: only(curve.count), nan: only(curve.nan) };
+  const before = kept.length === 0 ? null : { ...of, header };
   CUT.set(curve, { step, before });
   return before;
 }

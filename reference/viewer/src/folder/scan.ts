@@ -7,7 +7,7 @@ import { LIMITS, type ProfileName, PROFILES } from "../../../typescript/src/tabl
 import { isMembers } from "../dialects/mapping.js";
 import type { Row, RowReader } from "../dialects/row-reader.js";
 import type { Json } from "../protocol.js";
-import { Attempts, worldSizeOf } from "./attempts.js";
+import { Attempts, StepOrder, worldSizeOf } from "./attempts.js";
 import { EPOCH, type Layout, NumberLines, PLACES, STEP, TIME, WALL } from "./number-lines.js";
 import { plainValue } from "./plain-values.js";
 import { type Budget, type PlaceOf, Pyramid, TagPyramid } from "./pyramid.js";
@@ -47,6 +47,7 @@ export class Scan {
   /** Undefined until a record shows it. */
   profile: ProfileName | null | undefined;
   readonly attempts: Attempts;
+  private readonly order = new StepOrder();
   start: Members | null = null;
   end: Members | null = null;
   firstTime: number | null = null;
@@ -255,12 +256,15 @@ export class Scan {
     return this.lastPlace + this.interval > last ? null : false;
   }
 
-  private takeRow({ step, time, origin, epoch, values, config, run, end, planned, goal }: Row): void {
+  private takeRow({ step, time, origin, epoch, phase, values, config, run, end, planned, goal }: Row): void {
     this.records++;
+    if (step !== null && values.size > 0 && this.order.take(step, phase, values.keys())) this.startAgain();
+    // A part is looked at of the last training alone.
+    this.isOld = !this.learns && !this.options.from && this.order.attempt < this.attempts.number;
     this.takePlan(planned, values.size === 0 ? null : (step ?? epoch));
     const figure = step ?? this.lastStep ?? 0;
     this.origin ??= origin;
-    if (time !== null && origin === this.origin) this.takeTime(time);
+    if (time !== null && origin === this.origin && !this.isOld) this.takeTime(time);
     this.start ??= {};
     if (config && Object.keys(config).length > 0) this.start["config"] ??= config;
     if (run !== null) this.start["name"] ??= run;
@@ -268,11 +272,18 @@ export class Scan {
     if (goal !== null) this.goals.set(...goal);
     if (step === null && values.size === 0) return;
     // An evaluation may have an earlier step, or count epochs.
-    if (step !== null && Number.isSafeInteger(figure)) this.lastStep = Math.max(this.lastStep ?? figure, figure);
+    if (step !== null && Number.isSafeInteger(figure) && !this.isOld) this.lastStep = Math.max(this.lastStep ?? figure, figure);
     if (!Number.isFinite(figure)) return;
     const seconds = time === null ? NaN : origin === "unix" ? time - (this.firstTime ?? time) : time;
     this.place = { step: figure, time: seconds, epoch: epoch ?? NaN };
-    for (const [name, value] of values) this.pyramid(name, this.latest)?.add(figure, seconds, this.place.epoch, Number.isFinite(value) ? value : NaN, this.offset, this.line);
+    for (const [name, value] of values) this.pyramid(name, this.isOld ? this.stretch() : this.latest)?.add(figure, seconds, this.place.epoch, Number.isFinite(value) ? value : NaN, this.offset, this.line);
+  }
+
+  /** Takes in that another training begins with this record. */
+  private startAgain(): void {
+    this.attempts.number = Math.max(this.attempts.number, this.order.attempt);
+    if (this.resumes.length < MOST_MARKS) this.resumes.push({ ...placesOf({ step: NaN, time: NaN, epoch: NaN }), line: this.line });
+    this.endsStretch = true;
   }
 
   private follow(profile: ProfileName | null): void {
