@@ -132,7 +132,7 @@ function columnsOf({ header: { buckets, columns }, columns: bytes }: Frame): Map
     }
     const type = sent === "f8" ? Float64Array : Float32Array;
     const end = at + buckets * type.BYTES_PER_ELEMENT;
-    if (end > bytes.length) throw new Error("the columns of a curve are cut off");
+    if (end > bytes.length) throw new Error("a column is cut off");
     const column = new type(bytes.buffer as ArrayBuffer, bytes.byteOffset + at, buckets);
     found.set(name, column instanceof Float64Array ? column : new Float64Array(column));
     at = Math.ceil(end / 8) * 8;
