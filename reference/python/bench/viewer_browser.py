@@ -160,11 +160,14 @@ class Server:
 
 @contextmanager
 def viewing(root: Path, cache: Path) -> Iterator[Server]:
-    """Run ``toyspec view`` on the runs below *root* with its curves in *cache*, until the end of the block."""
+    """Run ``toyspec view`` on the runs below *root* with its curves in *cache*, until the end of the block.
+
+    Bytecode is kept beside *cache*, as an installer compiles it.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment |= {"TOYSPEC_CACHE": str(cache), "PYTHONPYCACHEPREFIX": str(cache.with_name("bytecode"))}
     started = time.time()
-    with subprocess.Popen(
-        [*_SERVE, str(root)], stdout=subprocess.PIPE, text=True, env=os.environ | {"TOYSPEC_CACHE": str(cache)}
-    ) as process:
+    with subprocess.Popen([*_SERVE, str(root)], stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         words = process.stdout.readline().split()
         if not words:

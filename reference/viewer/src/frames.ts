@@ -52,7 +52,6 @@ export interface Curve {
   length: number;
   /** Places of the last points. */
   place: Float64Array;
-  last: Float64Array;
   min: Float64Array;
   max: Float64Array;
   mean: Float64Array;
@@ -70,12 +69,11 @@ export function curveOf(frame: Frame, axis: Axis): Curve | null {
   const length = header.buckets;
   const columns = columnsOf(frame);
   const place = columns.get(axis);
-  const last = columns.get("last");
-  if (!place || !last) return null;
-  const other = (name: "min" | "max" | "mean") => columns.get(name) ?? last;
+  const mean = columns.get("mean");
+  if (!place || !mean) return null;
   const { level, tail = level, nan } = header;
   return {
-    header, axis, length, place, last, min: other("min"), max: other("max"), mean: other("mean"),
+    header, axis, length, place, min: columns.get("min") ?? mean, max: columns.get("max") ?? mean, mean,
     count: columns.get("count") ?? even([level, 0, tail], length), nan: nan ? spread(nan, length) : even([0, 0, 0], length),
   };
 }
@@ -119,7 +117,7 @@ export function curveOfColumns({ header, axis }: Curve, { places, mean, low, hig
   const { length } = places;
   // A level above 1 has the band drawn.
   const own = { ...header, run: MEAN, level: 2, buckets: length, range: { [axis]: [places[0]!, places.at(-1)!] as [number, number] }, gaps: [], resumes: [], alerts: [], best: null };
-  return { header: own, axis, length, place: places, last: mean, min: low, max: high, mean, count, nan: new Float64Array(length) };
+  return { header: own, axis, length, place: places, min: low, max: high, mean, count, nan: new Float64Array(length) };
 }
 
 function columnsOf({ header: { buckets, columns }, columns: bytes }: Frame): Map<string, Float64Array> {
@@ -172,8 +170,8 @@ export function packed({ header, columns }: AnyFrame): Uint8Array {
 
 /** Returns the curve of some buckets of another one, with its header. */
 export function picked(curve: Curve, kept: readonly number[]): Curve {
-  const only = (name: "place" | "last" | "min" | "max" | "mean" | "count" | "nan") => Float64Array.from(kept, (at) => curve[name][at]!);
-  return { ...curve, length: kept.length, place: only("place"), last: only("last"), min: only("min"), max: only("max"), mean: only("mean"), count: only("count"), nan: only("nan") };
+  const only = (name: "place" | "min" | "max" | "mean" | "count" | "nan") => Float64Array.from(kept, (at) => curve[name][at]!);
+  return { ...curve, length: kept.length, place: only("place"), min: only("min"), max: only("max"), mean: only("mean"), count: only("count"), nan: only("nan") };
 }
 
 /** Returns the index of the first of ascending places that is not below *value*; their number if all are. */

@@ -24,7 +24,7 @@ import { brief, findingsLine, prose, short } from "../src/text.js";
 
 function curve(values: number[], places = values.map((_, at) => at + 1), level = 1): Curve {
   const header = { run: "a", metric: "loss", attempt: "latest", axes: ["step"], revision: "1", points: values.length, level, buckets: values.length, range: { step: [places[0]!, places.at(-1)!] } } as const;
-  const frame = frameOf({ ...header, axes: ["step"], range: { step: [places[0]!, places.at(-1)!] } }, { step: Float64Array.from(places), last: Float64Array.from(values) });
+  const frame = frameOf({ ...header, axes: ["step"], range: { step: [places[0]!, places.at(-1)!] } }, { step: Float64Array.from(places), mean: Float64Array.from(values) });
   return curveOf(frame, "step")!;
 }
 
@@ -42,7 +42,7 @@ test("pinned metrics come first, and an asterisk in a word is any text", () => {
 
 test("a curve is placed by the metric that counts its steps", () => {
   const placed = placedBy(curve([5, 6, 7, 8], [1, 3, 4, 9]), curve([10, 20, 30], [3, 4, 8]))!;
-  assert.deepEqual([[...placed.place], [...placed.last], [...placed.steps!]], [[10, 20, 30], [6, 7, 8], [3, 4, 9]]);
+  assert.deepEqual([[...placed.place], [...placed.mean], [...placed.steps!]], [[10, 20, 30], [6, 7, 8], [3, 4, 9]]);
   assert.deepEqual(placed.header.range, { step: [10, 30] });
   assert.equal(placedBy(curve([1], [1]), curve([1], [2])), null);
 });
@@ -118,7 +118,7 @@ test("ticks are written by what is counted, times from midnight of the user's zo
 
 test("a table for spreadsheets holds every bucket and no formula", () => {
   const plot: Plot = { series: [series([1, NaN], '=cmd|"x",1')], envelope: null, background: [], hasGroups: false, flags: [], x: { from: 0, to: 1, isLog: false }, y: { from: 0, to: 1, isLog: false }, box: { left: 0, top: 0, width: 1, height: 1 } };
-  assert.equal(csv(plot, "step"), 'run,step,last,min,max,mean,count,not_finite\n"\'=cmd|""x"",1",1,1,1,1,1,1,0\n"\'=cmd|""x"",1",2,,,,,1,0\n');
+  assert.equal(csv(plot, "step"), 'run,step,mean,min,max,count,not_finite\n"\'=cmd|""x"",1",1,1,1,1,1,0\n"\'=cmd|""x"",1",2,,,,1,0\n');
 });
 
 test("an image holds names as text", () => {
@@ -201,7 +201,7 @@ test("a group is the mean of its runs with its band, and says where some of them
 test("what a run has above another one that is alike is flat", () => {
   const one = series([0.1, 0.2, 0.3], "a");
   const [above] = differences([one, { ...series([0.1, 0.3, 0.1 + 0.2], "b"), curve: curve([0.1, 0.1 + 0.2], [1, 3]) }], "a");
-  assert.deepEqual([...above!.curve.last], [0, 0]);
+  assert.deepEqual([...above!.curve.mean], [0, 0]);
 });
 
 test("a line covers one pixel of each column that it crosses, and all between its places in one", () => {
@@ -241,7 +241,7 @@ test("the line of a curve breaks at what is not finite and at lost lines, and ke
   const rows = (values: number[], gaps: number[] = []) => {
     const coverage = new Coverage(22, 8, 0.5);
     const own = curve(values);
-    addLine(coverage, { ...own, header: { ...own.header, gaps: gaps.map((step) => ({ step, line: 1, offset: 0, length: 1 })) } }, own.last, { plot, shift: 0, ratio: 1 });
+    addLine(coverage, { ...own, header: { ...own.header, gaps: gaps.map((step) => ({ step, line: 1, offset: 0, length: 1 })) } }, own.mean, { plot, shift: 0, ratio: 1 });
     const opacities = coverage.opacities(1, 2);
     return Array.from({ length: 22 }, (_, column) => (Array.from({ length: 8 }, (_, row) => opacities[22 * row + column]!).some((value) => value > 99) ? "#" : ".")).join("");
   };

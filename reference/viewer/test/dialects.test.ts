@@ -159,7 +159,7 @@ test("zooming into a long table reaches its single rows", async () => {
   await catalog.work();
   const found: Curve[] = [];
   await catalog.curves({ metric: "loss", runs: ["a"], axis: "step", buckets: 300, from: 11_100, to: 11_120 }, (frame) => found.push(curveOf(frame, "step")!));
-  assert.deepEqual([found[0]!.header.level, found[0]!.last[found[0]!.place.indexOf(11_110)]], [1, 99]);
+  assert.deepEqual([found[0]!.header.level, found[0]!.mean[found[0]!.place.indexOf(11_110)]], [1, 99]);
 });
 
 test("patterns of file names are those of a shell", () => {

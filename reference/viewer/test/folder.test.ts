@@ -137,7 +137,7 @@ test("zooming leads to single points, in a run that is kept as buckets", async (
   assert.deepEqual([whole!.header.range.step, whole!.header.best], [[1, 20_000], { step: 1, value: 1 }]);
   const [close] = await curve(catalog, { buckets: 300, from: 11_100, to: 11_120 });
   assert.equal(close!.header.level, 1);
-  assert.equal(close!.last[[...close!.place].indexOf(11_111)], 99);
+  assert.equal(close!.mean[[...close!.place].indexOf(11_111)], 99);
 });
 
 test("alerts and the metric that counts the steps of another one are known", async () => {
@@ -155,7 +155,7 @@ test("what a resumption supersedes is apart, and lines that cannot be read are m
   const resume = '{"kind":"run_resume","t":9.0,"from_step":5}\n';
   const catalog = await opened(`${START}${[1, 2, 3, 4, 5, 6, 7, 8].map((at) => step(at)).join("")}broken\n${resume}${[6, 7].map((at) => step(at, 50)).join("")}`);
   const [latest, abandoned] = await curve(catalog, { buckets: 100 });
-  assert.deepEqual([[...latest!.place], [...latest!.last].slice(5)], [[1, 2, 3, 4, 5, 6, 7], [50, 50]]);
+  assert.deepEqual([[...latest!.place], [...latest!.mean].slice(5)], [[1, 2, 3, 4, 5, 6, 7], [50, 50]]);
   assert.deepEqual([...abandoned!.place], [6, 7, 8]);
   assert.deepEqual([latest!.header.gaps!.length, latest!.header.gaps![0]!.step, latest!.header.resumes![0]!.step], [1, 8, 5]);
   const [run] = (await catalog.runs()).runs;
@@ -279,7 +279,7 @@ test("curves of other ranks and their lines have ids below that of the run", asy
   await catalog.work();
   const values: [string, number][] = [];
   const runs = ["run", "run/events.rank-1.jsonl"];
-  await catalog.curves({ metric: "loss", runs, axis: "step", buckets: 100 }, (frame) => values.push([frame.header.run, curveOf(frame, "step")!.last[0]!]));
+  await catalog.curves({ metric: "loss", runs, axis: "step", buckets: 100 }, (frame) => values.push([frame.header.run, curveOf(frame, "step")!.mean[0]!]));
   assert.deepEqual(values, [["run", 0.5], ["run/events.rank-1.jsonl", 1.5]]);
   assert.deepEqual(await catalog.bytes(runs[1]!, "", 0, 20), log(1).slice(0, 20));
 });

@@ -229,8 +229,8 @@ def test_chart_is_exported(opened: Opened, tmp_path: Path) -> None:
         download.value.save_as(files[kind])
     assert {"val-loss.png", "val-loss.svg", "val-loss.csv"} == {file.name for file in files.values()}
     head, *rows = files["CSV table"].read_text("utf-8").splitlines()
-    assert "run,step,last,min,max,mean,count,not_finite" == head
-    assert [f"{names[0]},1,6,6,6,6,1,0", 30 * 4] == [rows[0], len(rows)]
+    assert "run,step,mean,min,max,count,not_finite" == head
+    assert [f"{names[0]},1,6,6,6,1,0", 30 * 4] == [rows[0], len(rows)]
     assert b"\x89PNG" == files["PNG image"].read_bytes()[:4]
     shown = re.findall(r">([^<]*lr0[^<]*)</text>", files["SVG image"].read_text("utf-8"))
     assert 4 == len(set(shown))

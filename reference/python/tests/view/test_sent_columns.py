@@ -62,7 +62,7 @@ def test_column_is_what_the_buckets_are(
         assert [*map(int, buckets.columns["nan"])] == [*map(int, columns.get("nan", [0] * buckets.number))]
         finite = [value for value in values if value is not None]
         height = 0.0 if exact or not finite else (max(finite) / 4096 - min(finite) / 4096)
-        for name in ("last", "min", "max", "mean") if buckets.level > 1 else ("last",):
+        for name in ("min", "max", "mean") if buckets.level > 1 else ("mean",):
             for sent, kept in zip(columns[name], buckets.columns[name], strict=True):
                 if isnan(kept):
                     assert isnan(sent)

@@ -120,14 +120,14 @@ def test_no_spike_is_lost(tmp_path: Path) -> None:
         assert 150 <= header["buckets"] <= 300
         for at in range(header["buckets"]):
             part = [value for value in values[at * level : (at + 1) * level] if not math.isnan(value)]
-            extremes = array("f", (min(part), max(part), part[-1]))
-            assert list(extremes) == [columns["min"][at], columns["max"][at], columns["last"][at]]
+            extremes = array("f", (min(part), max(part)))
+            assert list(extremes) == [columns["min"][at], columns["max"][at]]
             unseen = (max(part) - min(part)) / 1000
             assert math.isclose(sum(part) / len(part), columns["mean"][at], rel_tol=1e-7, abs_tol=unseen)
         assert 1 == sum(columns["nan"])
         [(header, columns)] = client.curves("loss", "long", buckets=300, **{"from": 30_000, "to": 30_099})
         assert (1, 29_999, 30_100) == (header["level"], columns["step"][0], columns["step"][-1])
-        assert values[29_999:30_101] == list(columns["last"])
+        assert values[29_999:30_101] == list(columns["mean"])
         [(header, columns)] = client.curves("loss", "long", buckets=100, **{"from": 10_000, "to": 12_000})
         assert 50 <= header["buckets"] <= 104
         assert max(values[10_000:12_001]) <= max(columns["max"])
@@ -436,7 +436,7 @@ def test_live_run_is_followed(root: Path) -> None:
             size = os.path.getsize(root / "live" / "events.jsonl")
             assert any(change == {"run": "live", "bytes": size} for change in changes)
             [(_, columns)] = client.curves("loss", "live")
-            assert [float(number) for number in range(1, 31)] == list(columns["last"])
+            assert [float(number) for number in range(1, 31)] == list(columns["mean"])
             detail = client.json("/api/run", run="live")
             assert ("running", []) == (detail["row"]["state"], detail["findings"])
         size = os.path.getsize(root / "live" / "events.jsonl")
@@ -458,7 +458,7 @@ def test_run_that_is_deleted_or_replaced_is_reported(client: Client, root: Path)
         )
     )
     [(_, columns)] = client.curves("loss", "damaged")
-    assert [7.5] == list(columns["last"])
+    assert [7.5] == list(columns["mean"])
 
 
 def test_second_start_reads_no_stream(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -530,12 +530,12 @@ def test_streams_of_ranks_are_below_their_run(tmp_path: Path) -> None:
         assert [("deep/a", 2), (rank, 1)] == [(each["run"], each["last_step"]) for each in found["ranks"]]
         assert str(tmp_path) not in json.dumps(found)
         frames = client.curves("loss", "deep/a", rank)
-        assert {"deep/a": [1.25, 1.25], rank: [5.0]} == {head["run"]: list(each["last"]) for head, each in frames}
+        assert {"deep/a": [1.25, 1.25], rank: [5.0]} == {head["run"]: list(each["mean"]) for head, each in frames}
         assert other.read_bytes() == client.get(f"/files?{urlencode({'run': rank})}")[2]
         with other.open("ab") as file:
             file.write(step(2, 6.0))
         (_, columns) = client.curves("loss", rank)[0]
-        assert [5.0, 6.0] == list(columns["last"])
+        assert [5.0, 6.0] == list(columns["mean"])
         client.until(lambda: client.json("/api/ranks", run="deep/a")["ranks"][1]["last_step"] == 2)
         for none in ("deep/a/events.rank-2.jsonl", "alone/events.rank-1.jsonl", "deep/events.rank-1.jsonl"):
             assert 404 == client.get(f"/api/ranks?{urlencode({'run': none})}")[0]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Axis = Literal["step", "time", "epoch", "tokens"]
 AXES: tuple[Axis, ...] = ("step", "time", "epoch", "tokens")
 
-_FIGURES = ("last", "min", "max", "mean")
+_FIGURES = ("min", "max", "mean")
 _UNIT = 8
 # Of normal numbers of binary32, and of the height of a picture.
 _LEAST, _MOST, _PIXEL = 2.0**-126, 2.0**127, 2.0**-12
@@ -257,7 +257,7 @@ def _frame(
     columns: dict[str, tuple[str | list[float], bytes]] = {
         axis: _sent(places(buckets, axis, tokens), "d") for axis in request.axes
     }
-    names = _FIGURES if buckets.level > 1 or counts is not None else ("last",)
+    names = _FIGURES if buckets.level > 1 or counts is not None else ("mean",)
     code: Literal["d", "f"] = "f" if request.is_whole and buckets.level > 1 and _fits_binary32(buckets) else "d"
     columns |= {name: _sent(buckets.columns[name], code) for name in names}
     if counts is not None:

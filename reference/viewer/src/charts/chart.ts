@@ -213,7 +213,7 @@ export class Chart {
     let found: Point[] | null = null;
     const take = (frame: Frame) => {
       const curve = frame.header.attempt === "latest" ? curveOf(frame, axis) : null;
-      if (curve?.header.level === 1) found = [...curve.place.keys()].map((at) => ({ place: curve.place[at]!, value: curve.last[at]!, nan: curve.nan[at]! }));
+      if (curve?.header.level === 1) found = [...curve.place.keys()].map((at) => ({ place: curve.place[at]!, value: curve.mean[at]!, nan: curve.nan[at]! }));
     };
     await this.setting.store.backend.curves({ metric, runs: [run], axis, buckets: 2 * MOST_KEPT, ...range }, take, new AbortController().signal);
     return found;
@@ -647,7 +647,8 @@ export class Chart {
     this.#overlay.setAttribute("aria-label", `${plain(this.metric)} by ${this.state.x}, ${what}. Arrow keys read values, plus and minus zoom, Escape shows everything.`);
     const rows = series.slice(0, MOST_COLOURED).map(({ run, curve }) => {
       const best = curve.header.best?.value;
-      const last = curve.last.findLast((value) => !Number.isNaN(value));
+      // Of the runs that have no row of their own, the end is that of the curve.
+      const last = run.metrics[this.metric]?.last ?? curve.mean.findLast((value) => !Number.isNaN(value));
       const low = curve.min.reduce((least, value) => (value < least ? value : least), Infinity);
       const high = curve.max.reduce((most, value) => (value > most ? value : most), -Infinity);
       const cells = [last, best, low, high].map((value) => html("td", {}, value === undefined || !Number.isFinite(value) ? "–" : short(value)));

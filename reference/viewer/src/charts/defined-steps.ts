@@ -40,8 +40,8 @@ function withPlaces(curve: Curve, steps: Curve): Curve | null {
   return { ...of, header, axis: "step", place, steps: of.place };
 }
 
-/** Returns the value of a metric at a step; NaN before its first point. */
-function valueAt({ place, last, length, header }: Curve, step: number): number {
+/** Returns the value of a metric at a step; NaN before its first point. What counts steps rises, so that a bucket ends at its highest. */
+function valueAt({ place, max: last, length, header }: Curve, step: number): number {
   const low = firstAt(place, step);
   if (low === length) return length > 0 ? last[length - 1]! : NaN;
   if (place[low] === step) return last[low]!;

@@ -5,7 +5,7 @@ import type { Axis } from "../protocol.js";
 import type { XAxis } from "../view-state.js";
 import { anomaliesOf, breaksOf, notFiniteOf, notFiniteSpans, spanOf, type Spike, spikesOf } from "./anomalies.js";
 import { type Envelope, incompleteOf, missingText } from "./grouping.js";
-import { drawn, placers, type Plot, type Series, unsmoothed, visible } from "./plot.js";
+import { drawn, placers, type Plot, type Series, visible } from "./plot.js";
 import { ticks } from "./ticks.js";
 
 /** What both the canvas and the maker of SVG can do. */
@@ -170,7 +170,7 @@ function drawSeries(pieces: Pieces, series: Series, inCrowd: boolean): void {
     if (!isFaint) {
       pen.globalAlpha = 0.3;
       pen.lineWidth = 1;
-      trace(pieces, series.curve, unsmoothed(series), series.shift);
+      trace(pieces, series.curve, series.curve.mean, series.shift);
       pen.lineWidth = isHovered ? 2.5 : 1.8;
     }
     pen.globalAlpha = FAINT.smoothed;
@@ -179,7 +179,7 @@ function drawSeries(pieces: Pieces, series: Series, inCrowd: boolean): void {
   }
   pen.globalAlpha = isFaint ? FAINT.plain : pieces.isMany && !isHovered ? (manner.hovered === null ? 0.8 : 0.35) : 1;
   const missing = incompleteOf(series);
-  if (missing.length === 0) trace(pieces, series.curve, unsmoothed(series), series.shift);
+  if (missing.length === 0) trace(pieces, series.curve, series.curve.mean, series.shift);
   else drawIncomplete(pieces, series, missing);
 }
 
@@ -189,7 +189,7 @@ const [MISSING, NUMBER_ROOM] = [[2.5, 3], 40];
 /** Draws a mean in fine dashes where members are missing; it breaks where their number changes. */
 function drawIncomplete(pieces: Pieces, series: Series, missing: readonly [number, number, number][]): void {
   const { curve, shift } = series;
-  const values = unsmoothed(series);
+  const values = series.curve.mean;
   const whole = values.slice();
   for (const [begin, end] of missing) whole.fill(NaN, begin, end);
   trace(pieces, curve, whole, shift);

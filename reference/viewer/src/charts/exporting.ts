@@ -281,16 +281,16 @@ async function rawCurve(chart: Chart, curve: Curve): Promise<Curve | null> {
   }
   const column = (name: "place" | "value" | "nan") => Float64Array.from(points, (point) => point[name]);
   const value = column("value");
-  return { header: { ...header, level: 1, buckets: points.length }, axis, length: points.length, place: column("place"), last: value, min: value, max: value, mean: value, count: value.map(() => 1), nan: column("nan") };
+  return { header: { ...header, level: 1, buckets: points.length }, axis, length: points.length, place: column("place"), min: value, max: value, mean: value, count: value.map(() => 1), nan: column("nan") };
 }
 
 /** Returns the points or buckets of all runs as a table. */
 export function csv(plot: Plot, axis: string): string {
   const hasTwo = plot.series.some(({ isSecond }) => isSecond);
-  const lines = [["run", ...(hasTwo ? ["metric"] : []), axis, "last", "min", "max", "mean", "count", "not_finite"].join(",")];
+  const lines = [["run", ...(hasTwo ? ["metric"] : []), axis, "mean", "min", "max", "count", "not_finite"].join(",")];
   for (const { run, metric, curve, shift, about } of plot.series) {
     for (let i = 0; i < curve.length; i++) {
-      const numbers = [curve.place[i]! + shift, curve.last[i]!, curve.min[i]!, curve.max[i]!, curve.mean[i]!, curve.count[i]!, curve.nan[i]!];
+      const numbers = [curve.place[i]! + shift, curve.mean[i]!, curve.min[i]!, curve.max[i]!, curve.count[i]!, curve.nan[i]!];
       lines.push([quoted(about ? `${run.name} (${about})` : run.id), ...(hasTwo ? [quoted(metric)] : []), ...numbers.map((number) => (Number.isNaN(number) ? "" : String(number)))].join(","));
     }
   }

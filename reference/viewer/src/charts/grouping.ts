@@ -118,7 +118,7 @@ export function differences(series: readonly Series[], base: string): Series[] {
       settle(found, scale);
       return found;
     };
-    const own = { ...curve, header: { ...curve.header, best: null }, last: minus(curve.last), mean: minus(curve.mean), min: minus(curve.min), max: minus(curve.max) };
+    const own = { ...curve, header: { ...curve.header, best: null }, mean: minus(curve.mean), min: minus(curve.min), max: minus(curve.max) };
     return [{ ...each, curve: own, abandoned: null, smooth: each.smooth && minus(each.smooth) }];
   });
 }
@@ -157,7 +157,7 @@ export function addToEnvelope({ low, high }: Envelope, series: readonly Series[]
   const columnOf = (place: number) => (x.isLog && place <= 0 ? -1 : Math.min(Math.max(Math.floor(across(place)), -FARTHEST), FARTHEST));
   let known: { place: Float64Array; shift: number; columns: Int32Array } = { place: new Float64Array(), shift: 0, columns: new Int32Array() };
   for (const { curve, shift } of series) {
-    const { min, max, last: values, place, count: points } = curve;
+    const { min, max, mean: values, place, count: points } = curve;
     const [first, last] = visible(curve, x, shift);
     // Most curves have the same places.
     if (known.place !== place || known.shift !== shift) known = { place, shift, columns: Int32Array.from(place, (each) => columnOf(each + shift)) };

@@ -173,7 +173,7 @@ function extentOf(curve: Curve, [first, last]: readonly [number, number], isLog:
 }
 
 function leastPositive(curve: Curve, bucket: number): number {
-  const positive = [curve.mean[bucket]!, curve.last[bucket]!, curve.max[bucket]!].filter((value) => value > 0);
+  const positive = [curve.mean[bucket]!, curve.max[bucket]!].filter((value) => value > 0);
   return Math.min(...positive);
 }
 
@@ -241,10 +241,5 @@ export function drawn(series: Series, at: number): number {
 
 /** Returns the values through which the line of a run goes. */
 export function lineOf(series: Series): Float64Array {
-  return series.smooth ?? unsmoothed(series);
-}
-
-/** Returns the same without smoothing. */
-export function unsmoothed({ curve }: Series): Float64Array {
-  return curve.header.level === 1 ? curve.last : curve.mean;
+  return series.smooth ?? series.curve.mean;
 }

@@ -165,7 +165,7 @@ function gapBefore({ columns, level }: Buckets, places: ReadonlySet<string>): Bu
 }
 
 function frameFrom(header: Omit<CurveHeader, "columns">, buckets: Buckets, place: Place): Frame {
-  const { columns: { last, min, max, mean, nan }, count } = buckets;
+  const { columns: { min, max, mean, nan }, count } = buckets;
   const isRaw = header.level === 1 && header.attempt === "latest";
-  return frameOf(header, { [header.axes[0]!]: place(buckets), last, ...(!isRaw && { min, max, mean }), count, nan });
+  return frameOf(header, { [header.axes[0]!]: place(buckets), ...(!isRaw && { min, max }), mean, count, nan });
 }
