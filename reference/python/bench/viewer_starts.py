@@ -12,6 +12,7 @@ import os
 import socket
 import time
 from contextlib import ExitStack, suppress
+from math import isclose
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -191,7 +192,7 @@ def _kept(server: Server, name: str, asked: Sequence[str]) -> Iterator[Row]:
     for address in asked:
         if "api/curve?metric=loss" in address:
             for header, columns in frames(server.get(address)):
-                if max(columns.get("max") or columns["mean"], default=0.0) == viewer_runs.SPIKE:
+                if isclose(max(columns.get("max") or columns["mean"], default=0.0), viewer_runs.SPIKE, rel_tol=1e-6):
                     spikes.add(header["run"])
                 if sum(columns.get("nan", ())) == 1:
                     marked.add(header["run"])

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { spanOf, spikesOf } from "../src/charts/anomalies.js";
+import { spanOf, spikesOf, wideMarks } from "../src/charts/anomalies.js";
 import { linear, logarithmic } from "../src/charts/scales.js";
 import { addLine, Coverage } from "../src/charts/crowd.js";
 import { csv, legendOf } from "../src/charts/exporting.js";
@@ -300,6 +300,13 @@ test("the envelope of many runs keeps their extremes in every column, and has ho
   assert.deepEqual([Math.min(...known(low)), Math.max(...known(high))], [-4, 9]);
   assert.deepEqual([low[0], high[0], high[22]], [1, 2, 9]);
   assert.ok(low[10]! > high[10]!);
+});
+
+test("a spike over several steps comes to its own step, also where its bucket was rounded", () => {
+  const coarse = curve(Array<number>(40).fill(1).with(20, Math.fround(50.1)), Array.from({ length: 40 }, (_, at) => 8 * (at + 1)), 8);
+  const [mark] = wideMarks(coarse, false, (from, to) => to > from);
+  mark!.settle(curve(Array<number>(8).fill(1).with(2, 50.1), Array.from({ length: 8 }, (_, at) => 161 + at)));
+  assert.deepEqual(spikesOf(coarse, false).map(({ from, to }) => [from, to]), [[163, 163]]);
 });
 
 test("a spike is a bucket far from those around it, up or down, and a fall, a step or noise has none", () => {

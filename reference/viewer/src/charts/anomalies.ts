@@ -110,7 +110,9 @@ export function wideMarks(curve: Curve, isLog: boolean, isWide: (from: number, t
   const spikes = (spikesOf(curve, isLog) as Spike[]).filter(({ from, to }) => isWide(from, to)).map((spike): Wide => ({
     key: `${spike.bucket} ${spike.value} ${isLog}`, from: spike.from, to: spike.to,
     settle: (points) => {
-      const [place] = inside(points, (at) => points.max[at] === spike.value || points.min[at] === spike.value, [spike.from, spike.to]);
+      // The value of a bucket over all of a curve may be rounded to binary32.
+      const isIts = (value: number) => Math.fround(value) === Math.fround(spike.value);
+      const [place] = inside(points, (at) => isIts(points.max[at]!) || isIts(points.min[at]!), [spike.from, spike.to]);
       if (place !== undefined) spike.from = spike.to = place;
     },
   }));

@@ -647,14 +647,13 @@ export class Chart {
     this.#overlay.setAttribute("aria-label", `${plain(this.metric)} by ${this.state.x}, ${what}. Arrow keys read values, plus and minus zoom, Escape shows everything.`);
     const rows = series.slice(0, MOST_COLOURED).map(({ run, curve }) => {
       const best = curve.header.best?.value;
-      // Of the runs that have no row of their own, the end is that of the curve.
-      const last = run.metrics[this.metric]?.last ?? curve.mean.findLast((value) => !Number.isNaN(value));
+      const end = curve.mean.findLast((value) => !Number.isNaN(value));
       const low = curve.min.reduce((least, value) => (value < least ? value : least), Infinity);
       const high = curve.max.reduce((most, value) => (value > most ? value : most), -Infinity);
-      const cells = [last, best, low, high].map((value) => html("td", {}, value === undefined || !Number.isFinite(value) ? "–" : short(value)));
+      const cells = [end, best, low, high].map((value) => html("td", {}, value === undefined || !Number.isFinite(value) ? "–" : short(value)));
       return html("tr", {}, html("th", { scope: "row" }, nameOf(run)), ...cells);
     });
-    const heads = ["run", "last", "best", "lowest", "highest"].map((text) => html("th", { scope: "col" }, text));
+    const heads = ["run", "end", "best", "lowest", "highest"].map((text) => html("th", { scope: "col" }, text));
     fill(this.#table, html("table", {}, html("caption", {}, plain(this.metric)), html("thead", {}, html("tr", {}, ...heads)), html("tbody", {}, ...rows)));
   }
 
