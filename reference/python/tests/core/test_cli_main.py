@@ -136,6 +136,35 @@ def test_interrupt_while_processes_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.posix
+@pytest.mark.usefixtures("plain_python")
+@pytest.mark.parametrize("seconds", [0.02, 0.1])
+def test_second_interrupt_while_processes_end(tmp_path: Path, seconds: float) -> None:
+    """A second Ctrl-C, while the workers end for the first one, is silent as well."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(RUN_START)
+    script = (
+        "import concurrent.futures.process as pools, multiprocessing, os, signal, sys, time\n"
+        "from multiprocessing import util\n"
+        "multiprocessing.set_start_method('fork')\n"
+        "def interrupt():\n"
+        "    try: os.close(os.open('first', os.O_CREAT | os.O_EXCL))\n"
+        f"    except FileExistsError: time.sleep({seconds})\n"
+        "    os.killpg(0, signal.SIGINT)\n"
+        "util._close_stdin = interrupt\n"
+        "def wakeup(self):\n"
+        "    closed = self._closed\n"
+        "    time.sleep(0.2)  # as where other processes have the cores\n"
+        "    if not closed: self._writer.send_bytes(b'')\n"
+        "pools._ThreadWakeup.wakeup = wakeup\n"
+        "from toyspec.core.command_line.main import run\n"
+        "sys.exit(run())\n"
+    )
+    words = [sys.executable, "-c", script, "check", "--workers", "2", "a", "b"]
+    done = ran(words, cwd=tmp_path, start_new_session=True)
+    assert (exit_codes.INTERRUPTED, b"") == (done.returncode, done.stderr)
+
+
+@pytest.mark.posix
 def test_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
     """Ctrl-C within an import ends the process: as an exception in an extension module it is lost, or a crash."""
     script = (

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TextIO
 
+# What may have workers that outlive an interruption.
+_WORKERS = {"ray", "toyspec.core.workers.processes"}
+
 
 def run() -> int:
     """Run the command line of this process and return its exit code."""
@@ -34,8 +37,9 @@ def run() -> int:
     except OSError:
         # The error was reported; the interpreter would try to write, and report the error, once more at exit.
         os.dup2(null_device(os.O_WRONLY), sys.stdout.fileno())
-    if code == exit_codes.INTERRUPTED and "ray" in sys.modules:
-        # The cluster's library ends the process at exit, with a status and a native stack of its own.
+    if code == exit_codes.INTERRUPTED and _WORKERS & sys.modules.keys():
+        # At exit a cluster's library ends the process with a status and a native stack of its own, and a pool that a
+        # second Ctrl-C kept from its end writes to a pipe that its own thread closes.
         os._exit(code)
     return code
 
