@@ -103,7 +103,7 @@ export class Store {
   #write(how: "replaceState" | "pushState"): void {
     const { hash, isWhole } = hashOf(this.state);
     const isCut = !isWhole && this.message === "";
-    if (isCut) this.say("The link holds only a part of the selection: it has too many runs for an address.");
+    if (isCut) this.say("The link holds only a part of the selection: it has too many runs.");
     try {
       history[how](null, "", hash);
     } catch {

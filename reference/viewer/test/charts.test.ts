@@ -111,6 +111,7 @@ test("ticks are written by what is counted, times from midnight of the user's zo
   const cases: [Parameters<typeof ticks>[1], number, number, string][] = [
     ["time", 80_000, 180_000, "1 d,1 d 12 h,2 d"], ["time", 0, 7300, "0,1 h,2 h"], ["time", 0, 0.5, "0,0.2 s,0.4 s"], ["time", 0, 5e6, "0,21 d,42 d"],
     ["step", 0, 15_000, "0,5\u202f000,10k,15k"], ["tokens", 0, 3e9, "0,1G,2G,3G"], ["value", 0, 1e7, "0,5e6,1e7"], ["value", 1e-5, 3e-5, "1.5e-5,2e-5,2.5e-5,3e-5"],
+    ["value", 1e9 - 25, 1e9 + 25, "-20,1e9,+20"], ["value", 1234567801, 1234567849, "≈1.235e9,+20"],
     ["wall", 1.7e9, 1.7e9 + 7300, "04:00,05:00"], ["wall", 1.7e9, 1.7e9 + 4 * 86_400, "17 Nov,19 Nov"],
   ];
   for (const [axis, from, to, texts] of cases) assert.equal(ticks({ from, to, isLog: false }, axis, 3).map(({ text }) => text).join(), texts);

@@ -622,7 +622,7 @@ export class Chart {
     const { above, below, isFolded } = leaving;
     const curves = counted(above + below, "curve");
     this.#pill.textContent = isFolded ? `${curves} ${above + below === 1 ? "leaves" : "leave"} ${above > 0 ? "↑" : ""}${below > 0 ? "↓" : ""}` : `Fold ${curves}`;
-    this.#pill.title = isFolded ? "Shows all values, beside which the other curves are flat" : "";
+    this.#pill.title = isFolded ? "Shows all values" : "";
   }
 
   /** Shows the curves that leave the field, or folds them. */

@@ -11,6 +11,8 @@ export interface Tick {
 
 /** Letters that fit beside a chart. */
 const LONGEST_TEXT = 7;
+/** Letters of a value for which a chart has room. */
+const MOST_TEXT = 9;
 const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800];
 
 /** Returns about *count* ticks from *from* to *to*. */
@@ -32,7 +34,17 @@ function inOneNotation(found: Tick[], apart: number): Tick[] {
   const powers = found.map(({ value }) => ({ value, text: value === 0 ? "0" : value.toExponential(digitsOf(value, apart) - 1).replace(/\.?0+e/, "e").replace("e+", "e") }));
   const longest = (some: Tick[]) => Math.max(...some.map(({ text }) => text.length));
   const isMixed = found.some(({ text }) => text.includes("e")) && found.some(({ text, value }) => !text.includes("e") && value !== 0);
-  return !isMixed && longest(found) <= Math.max(LONGEST_TEXT, longest(powers)) ? found : powers;
+  const shorter = !isMixed && longest(found) <= Math.max(LONGEST_TEXT, longest(powers)) ? found : powers;
+  return longest(shorter) > MOST_TEXT ? fromOne(shorter) : shorter;
+}
+
+/** Returns the ticks by their distances from the one with the shortest text. */
+function fromOne(found: Tick[]): Tick[] {
+  const [base] = [...found].sort((a, b) => a.text.length - b.text.length) as [Tick];
+  return found.map(({ value, text }) => {
+    const apart = value - base.value;
+    return { value, text: apart > 0 ? `+${short(apart)}` : apart < 0 ? short(apart) : text.length > MOST_TEXT ? `≈${short(value)}` : text };
+  });
 }
 
 /** Returns how many digits tell a value from its neighbours that are *apart*. */
