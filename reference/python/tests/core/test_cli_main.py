@@ -143,19 +143,19 @@ def test_second_interrupt_while_processes_end(tmp_path: Path, seconds: float) ->
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(RUN_START)
     script = (
-        "import concurrent.futures.process as pools, multiprocessing, os, signal, sys, time\n"
-        "from multiprocessing import util\n"
+        "import multiprocessing, os, signal, sys, time\n"
+        "from multiprocessing import connection, util\n"
         "multiprocessing.set_start_method('fork')\n"
         "def interrupt():\n"
         "    try: os.close(os.open('first', os.O_CREAT | os.O_EXCL))\n"
         f"    except FileExistsError: time.sleep({seconds})\n"
         "    os.killpg(0, signal.SIGINT)\n"
         "util._close_stdin = interrupt\n"
-        "def wakeup(self):\n"
-        "    closed = self._closed\n"
+        "send = connection.Connection.send_bytes\n"
+        "def later(*given):\n"
         "    time.sleep(0.2)  # as where other processes have the cores\n"
-        "    if not closed: self._writer.send_bytes(b'')\n"
-        "pools._ThreadWakeup.wakeup = wakeup\n"
+        "    send(*given)\n"
+        "connection.Connection.send_bytes = later\n"
         "from toyspec.core.command_line.main import run\n"
         "sys.exit(run())\n"
     )
