@@ -31,8 +31,8 @@ DIED = "its worker process was ended, as happens where memory runs out"
 _MOST_PROCESSES = 61
 _ENDING = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 """Signals that end a worker."""
-_POOLS: set[ProcessPoolExecutor] = set()
-"""Those that have not ended: one that an interruption leaves is not destroyed while its own thread ends it."""
+_LEFT: list[ProcessPoolExecutor] = []
+"""Those that an interruption kept from their end: one that is destroyed writes to a pipe that its own thread closes."""
 
 
 class Processes(NamedTuple):
@@ -69,7 +69,6 @@ class ProcessCrew:
         with _signals_held(), safe_path():
             if self._pool is None:
                 self._pool = ProcessPoolExecutor(self.size, self._context, initializer=_begin)
-                _POOLS.add(self._pool)
             try:
                 return self._pool.submit(done, self._call, items)
             except BrokenProcessPool as error:
@@ -101,8 +100,11 @@ class ProcessCrew:
         """See Crew."""
         self._terminate()
         if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            _POOLS.discard(self._pool)
+            try:
+                self._pool.shutdown(cancel_futures=True)
+            except KeyboardInterrupt:
+                _LEFT.append(self._pool)
+                raise
             self._pool = None
 
 
