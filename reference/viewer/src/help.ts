@@ -19,7 +19,7 @@ const MOUSE: readonly (readonly [string, string])[] = [
   ["Drag up or down", "zoom into a range of this chart's values"],
   ["Shift drag", "move along"],
   ["Ctrl wheel, pinch", "zoom"],
-  ["Click", "on a spike or a tick, show its line"],
+  ["Click", "on a spike or tick, show its line"],
   ["Double click", "show everything"],
 ];
 const FILTERS: readonly (readonly [string, string])[] = [

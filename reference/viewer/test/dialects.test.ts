@@ -152,6 +152,16 @@ test("a run of munin has what the file beside its log says", async () => {
   assert.deepEqual([row!.name, row!.tags, row!.reason, row!.config["lr"], row!.metrics["val/acc"]!.best], ["first try", ["small"], "completed", 0.001, 0.75]);
 });
 
+test("several trainings in one log are apart, and their times count from the first of all", async () => {
+  const files = [{ path: "a/metrics.jsonl", blob: new Blob([LOGS["metrics.jsonl#several"]!.bytes!]) }];
+  const catalog = new Catalog(1, "a", streamsIn({ files: [], folders: [{ name: "a", files }] }, HINTS), () => undefined);
+  await catalog.work();
+  const found: Curve[] = [];
+  await catalog.curves({ metric: "loss", runs: ["a"], axis: "time", buckets: 300 }, (frame) => found.push(curveOf(frame, "time")!));
+  const [first, second, last] = [8, 7, 6].map((count, at) => Array.from({ length: count }, (_, step) => 1000 * at + step));
+  assert.deepEqual(found.map(({ header, place }) => [header.attempt, [...place]]), [["latest", last], ["abandoned", [...first!, second![0], ...second!]]]);
+});
+
 test("zooming into a long table reaches its single rows", async () => {
   const text = `step,loss\n${Array.from({ length: 20_000 }, (_, at) => `${at},${at === 11_110 ? 99 : 1}\n`).join("")}`;
   const files = [{ path: "a/metrics.csv", blob: new Blob([text]) }];

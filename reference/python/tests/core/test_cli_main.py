@@ -118,28 +118,12 @@ def test_interrupt_of_many_processes(tmp_path: Path) -> None:
 
 @pytest.mark.posix
 @pytest.mark.usefixtures("plain_python")
-def test_interrupt_while_processes_start(tmp_path: Path) -> None:
-    """Ctrl-C at the moment when a worker has been forked, and can do nothing about it yet, is silent as well."""
-    for name in ("a", "b"):
-        (tmp_path / name).write_bytes(RUN_START)
-    script = (
-        "import multiprocessing, os, signal, sys\n"
-        "from multiprocessing import util\n"
-        "multiprocessing.set_start_method('fork')\n"
-        "util._close_stdin = lambda: os.killpg(0, signal.SIGINT)  # the first thing that a forked worker does\n"
-        "from toyspec.core.command_line.main import run\n"
-        "sys.exit(run())\n"
-    )
-    words = [sys.executable, "-c", script, "check", "--workers", "2", "a", "b"]
-    done = ran(words, cwd=tmp_path, start_new_session=True)
-    assert (exit_codes.INTERRUPTED, b"") == (done.returncode, done.stderr)
+@pytest.mark.parametrize(("apart", "held"), [(0, 0), (0.02, 0.2), (0.1, 0.2)])
+def test_interrupts_while_processes_start_and_end(tmp_path: Path, apart: float, held: float) -> None:
+    """Ctrl-C when a worker has been forked, and can do nothing about it yet, is silent, and so is one while they end.
 
-
-@pytest.mark.posix
-@pytest.mark.usefixtures("plain_python")
-@pytest.mark.parametrize("seconds", [0.02, 0.1])
-def test_second_interrupt_while_processes_end(tmp_path: Path, seconds: float) -> None:
-    """A second Ctrl-C, while the workers end for the first one, is silent as well."""
+    What is sent to a process is *held* for so many seconds, as where others have the cores.
+    """
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(RUN_START)
     script = (
@@ -148,12 +132,12 @@ def test_second_interrupt_while_processes_end(tmp_path: Path, seconds: float) ->
         "multiprocessing.set_start_method('fork')\n"
         "def interrupt():\n"
         "    try: os.close(os.open('first', os.O_CREAT | os.O_EXCL))\n"
-        f"    except FileExistsError: time.sleep({seconds})\n"
+        f"    except FileExistsError: time.sleep({apart})\n"
         "    os.killpg(0, signal.SIGINT)\n"
-        "util._close_stdin = interrupt\n"
+        "util._close_stdin = interrupt  # the first thing that a forked worker does\n"
         "send = connection.Connection.send_bytes\n"
         "def later(*given):\n"
-        "    time.sleep(0.2)  # as where other processes have the cores\n"
+        f"    time.sleep({held})\n"
         "    send(*given)\n"
         "connection.Connection.send_bytes = later\n"
         "from toyspec.core.command_line.main import run\n"

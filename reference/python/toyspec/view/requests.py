@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from functools import cached_property, partial
+from itertools import cycle
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
@@ -111,7 +112,7 @@ class Answers:
         low, high = (_number(_one(query, name, ""), name) for name in ("from", "to"))
         requests = [
             (metric, Request((cast("Axis", axis),), int(min(MOST_ASKED_BUCKETS, max(2, most))), low, high))
-            for metric, most in zip(metrics, buckets * (len(metrics) if len(buckets) == 1 else 1), strict=True)
+            for metric, most in zip(metrics, cycle(buckets), strict=False)
         ]
         return self._frames(requests, runs)
 

@@ -340,7 +340,7 @@ export class Chart {
     return new Curves(metric, store.backend, queue, {
       arrived: ({ latest }, isWhole) => {
         // Found while the page waits for the next ones, and not when all are painted.
-        if (latest) spikesOf(latest, this.state.logY);
+        if (latest && this.state.group === "") spikesOf(latest, this.state.logY);
         this.#repaintSoon(isWhole ? performance.now() : this.#afterPause);
       },
       finished: () => {

@@ -189,7 +189,7 @@ const [MISSING, NUMBER_ROOM] = [[2.5, 3], 40];
 /** Draws a mean in fine dashes where members are missing; it breaks where their number changes. */
 function drawIncomplete(pieces: Pieces, series: Series, missing: readonly [number, number, number][]): void {
   const { curve, shift } = series;
-  const values = series.curve.mean;
+  const values = curve.mean;
   const whole = values.slice();
   for (const [begin, end] of missing) whole.fill(NaN, begin, end);
   trace(pieces, curve, whole, shift);

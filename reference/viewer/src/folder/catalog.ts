@@ -262,7 +262,7 @@ async function finer({ blob, name }: Stream, scan: Scan, metric: string, { whole
   const { rows } = scan;
   if (last - first > MOST_PART || (rows && !rows.canBegin) || scan.isPacked) return null;
   const options = { name, hasManifest: false, budget: new FineBudget(), attempts: scan.attempts, rows, wanted: (each: string) => each === metric };
-  const fine = new Scan({ ...options, from: { profile: scan.profile ?? null, line: line[begin]!, offset: first, firstTime: scan.firstTime } });
+  const fine = new Scan({ ...options, from: { profile: scan.profile ?? null, line: line[begin]!, offset: first, firstTime: scan.zero ?? scan.firstTime } });
   for (let at = first; at < last; at += PIECE) fine.feed(new Uint8Array(await blob!.slice(at, Math.min(at + PIECE, last)).arrayBuffer()));
   return fine.latest.get(metric)?.buckets() ?? null;
 }

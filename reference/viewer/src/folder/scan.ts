@@ -51,6 +51,8 @@ export class Scan {
   start: Members | null = null;
   end: Members | null = null;
   firstTime: number | null = null;
+  /** The first time of another program's log, which that of its last training may follow: curves count from it. */
+  zero: number | null = null;
   lastTime: number | null = null;
   /** The first step in the run's own phase. */
   firstStep: number | null = null;
@@ -104,7 +106,7 @@ export class Scan {
     if (options.from) {
       this.line = options.from.line;
       this.committed = this.size = options.from.offset;
-      this.firstTime = options.from.firstTime;
+      this.firstTime = this.zero = options.from.firstTime;
     }
     if (options.from || options.rows) this.follow(options.from?.profile ?? null);
   }
@@ -264,7 +266,10 @@ export class Scan {
     this.takePlan(planned, values.size === 0 ? null : (step ?? epoch));
     const figure = step ?? this.lastStep ?? 0;
     this.origin ??= origin;
-    if (time !== null && origin === this.origin && !this.isOld) this.takeTime(time);
+    if (time !== null && origin === this.origin) {
+      this.zero ??= time;
+      if (!this.isOld) this.takeTime(time);
+    }
     this.start ??= {};
     if (config && Object.keys(config).length > 0) this.start["config"] ??= config;
     if (run !== null) this.start["name"] ??= run;
@@ -274,7 +279,7 @@ export class Scan {
     // An evaluation may have an earlier step, or count epochs.
     if (step !== null && Number.isSafeInteger(figure) && !this.isOld) this.lastStep = Math.max(this.lastStep ?? figure, figure);
     if (!Number.isFinite(figure)) return;
-    const seconds = time === null ? NaN : origin === "unix" ? time - (this.firstTime ?? time) : time;
+    const seconds = time === null ? NaN : origin === "unix" ? time - (this.zero ?? time) : time;
     this.place = { step: figure, time: seconds, epoch: epoch ?? NaN };
     for (const [name, value] of values) this.pyramid(name, this.isOld ? this.stretch() : this.latest)?.add(figure, seconds, this.place.epoch, Number.isFinite(value) ? value : NaN, this.offset, this.line);
   }
