@@ -65,7 +65,7 @@ export class ChartsView implements Showing {
 
   /** Returns the edge of the list, which is dragged or moved by arrows. */
   #grip(): HTMLElement {
-    const grip = html("div", { class: "side-grip", role: "separator", tabindex: 0, "aria-orientation": "vertical", "aria-label": "Width of the list", "aria-valuemin": SIDE.least, title: "Drag to make the list wider; double click to reset" });
+    const grip = html("div", { class: "side-grip", role: "separator", tabindex: 0, "aria-orientation": "vertical", "aria-label": "Width of the list", "aria-valuemin": SIDE.least, title: "Drag to resize; double click to reset" });
     const take = (pixels: number) => {
       const width = Math.round(Math.min(Math.max(pixels, SIDE.least), innerWidth * SIDE.share));
       document.documentElement.style.setProperty("--side", `${width}px`);
